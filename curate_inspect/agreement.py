@@ -1,0 +1,231 @@
+"""Judges measured: the evaluated model rates replies whose ratings are known, with the judge's own prompt and parser."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageAssistant, get_model
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, krippendorff_alpha, metric, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from curate_inspect.cases import CATEGORIES, Fault, at, fault
+from curate_inspect.judge import CONSIDERATION, NoVerdict, ask, parse_verdict, question
+from curate_inspect.metrics import NAN, share_by
+from curate_inspect.sources import DataError, bundled_folder, load, rows_of
+
+LABELS = CONSIDERATION.labels
+RESAMPLES = 1000
+
+
+# --- Statistics ---
+
+
+def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float:
+    """Cohen's kappa of pairs of labels, unweighted; NaN where both sides say one thing alone."""
+    n = len(pairs)
+    if not n:
+        return NAN
+    first, second = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    observed = sum(a == b for a, b in pairs) / n
+    expected = sum(first[label] * second[label] for label in first) / n**2
+    return (observed - expected) / (1 - expected) if expected < 1 else NAN
+
+
+def kappa_interval(pairs: Sequence[tuple[str, str]], level: float = 0.95) -> tuple[float, float]:
+    """A percentile bootstrap interval of `cohens_kappa` over the pairs, seeded."""
+    rng = random.Random(0)
+    drawn = (cohens_kappa(rng.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES if pairs else 0))
+    kappas = sorted(kappa for kappa in drawn if not math.isnan(kappa))
+    if not kappas:
+        return NAN, NAN
+    tail = (1 - level) / 2
+    return kappas[round(tail * (len(kappas) - 1))], kappas[round((1 - tail) * (len(kappas) - 1))]
+
+
+def alpha(pairs: Sequence[tuple[str, str]]) -> float:
+    """Krippendorff's alpha of pairs of labels, nominal."""
+    scores = [SampleScore(score=Score(value=list(pair))) for pair in pairs]
+    return float(cast(float, krippendorff_alpha()(scores))) if scores else NAN  # type: ignore[arg-type]
+
+
+# --- The examples ---
+
+
+def read_examples(examples: str, cases: str) -> MemoryDataset:
+    """The samples of rated replies.
+
+    Args:
+        examples: "bundled", or a `.jsonl`, `.csv` or `.xlsx` file. A record has `reply`; `rating` (0, 1, 2) or several raters'
+            `human_1`, `human_2`, …; and either `case` (an id of `cases`) with `asked` ("solo" or "joint"), or `constraint` and
+            `request` themselves. `id`, `category`, `difficulty` and `hazard` are optional.
+        cases: Where the examples' cases are from; see `sources.load`.
+
+    Raises:
+        DataError: When anything does not fit.
+    """
+    from pathlib import Path
+
+    path = bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else Path(examples).expanduser()
+    faults: list[Fault] = []
+    samples: list[Sample] = []
+    for row in rows_of(path):
+        if isinstance(row, Fault):
+            faults.append(row)
+            continue
+        file, line, record = row
+        made = _sample(record, cases, f"example-{line:03d}")
+        if isinstance(made, Sample):
+            samples.append(made)
+        else:
+            faults += at(made, file, line)
+    if not faults and not samples:
+        faults.append(Fault(str(path), 0, "", "has no examples", "give one example a line"))
+    if faults:
+        raise DataError(faults)
+    return MemoryDataset(samples, name=examples)
+
+
+def _sample(record: dict[str, Any], cases: str, default_id: str) -> Sample | list[Fault]:
+    faults: list[Fault] = []
+    raters = {"rating": record["rating"]} if record.get("rating") is not None else {}
+    raters |= {name: record[name] for name in sorted(record) if name.startswith("human_")} if not raters else {}
+    if not raters:
+        faults.append(fault("rating", "is missing", "give 0, 1 or 2, or the ratings human_1, human_2, …"))
+    faults += [fault(name, f"{r!r} is no rating", "give 0, 1 or 2") for name, r in raters.items() if r not in (0, 1, 2)]
+    if not isinstance(record.get("reply"), str):
+        faults.append(fault("reply", f"{record.get('reply')!r:.60} is no text", "give the assistant's reply"))
+    constraint, request, hazard, category = (record.get(name) for name in ("constraint", "request", "hazard", "category"))
+    if record.get("case"):
+        case = load(cases).by_id.get(record["case"])
+        if case is None:
+            faults.append(fault("case", f"{record['case']!r} is no case of {cases!r}", "give the id of a case"))
+        elif record.get("asked") not in ("solo", "joint"):
+            faults.append(fault("asked", f"{record.get('asked')!r} is not allowed", "use 'solo' or 'joint'"))
+        else:
+            constraint, hazard, category = case.constraint, case.hazard, case.category
+            request = case.request.solo.leading if record["asked"] == "solo" else case.request.joint.leading
+    elif not (isinstance(constraint, str) and isinstance(request, str)):
+        faults.append(fault("case", "is missing", "give a case id, or constraint and request"))
+    if category is not None and category not in CATEGORIES:
+        faults.append(fault("category", f"{category!r} is unknown", f"use one of {', '.join(CATEGORIES)}"))
+    if faults:
+        return faults
+    return Sample(
+        id=record.get("id") or default_id,
+        input=str(record["reply"]) or " ",
+        target=[LABELS[int(rating)] for rating in raters.values()],
+        metadata={
+            "category": category or "unknown",
+            "difficulty": record.get("difficulty") or "unknown",
+            "constraint": constraint,
+            "hazard": hazard,
+            "request": request,
+            "labels": {name: LABELS[int(rating)] for name, rating in raters.items()},
+        },
+    )
+
+
+# --- Solver, scorer, metrics ---
+
+
+@solver
+def judge_example() -> Solver:
+    """The evaluated model rates one reply, asked and asked again as a grader is."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        m = state.metadata
+        messages = question(CONSIDERATION, m["constraint"], m["hazard"], m["request"], state.input_text.strip())
+        vote = await ask(get_model(), CONSIDERATION, messages)
+        state.messages = [*messages, ChatMessageAssistant(content=vote.reply)]
+        state.output.completion = vote.reply
+        return state
+
+    return solve
+
+
+def _pairs(scores: list[SampleScore], rater: str) -> list[tuple[str, str]]:
+    labels = [((score.sample_metadata or {}).get("labels", {}).get(rater), str(score.score.value)) for score in scores]
+    return [(judged, label) for label, judged in labels if label is not None]
+
+
+def _raters(scores: list[SampleScore]) -> list[str]:
+    return list(dict.fromkeys(name for score in scores for name in (score.sample_metadata or {}).get("labels", {})))
+
+
+@metric(scores="unreduced")
+def agreement_with_labels() -> Metric:
+    """For each rater: agreement, Cohen's kappa with a 95 % bootstrap interval, Krippendorff's alpha, bias, and the 3 × 3 table.
+
+    Bias is the judge's pass rate minus the rater's. `fail_as_pass` is the number of replies that the rater calls a fail and the
+    judge a pass. With several raters each name begins with the rater's.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        raters = _raters(scores)
+        out: dict[str, float] = {}
+        for rater in raters:
+            pairs = _pairs(scores, rater)
+            lower, upper = kappa_interval(pairs)
+            judged, labelled = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+            figures = {
+                "agreement": sum(a == b for a, b in pairs) / len(pairs),
+                "kappa": cohens_kappa(pairs),
+                "kappa_lower": lower,
+                "kappa_upper": upper,
+                "alpha": alpha(pairs),
+                "bias": (judged["pass"] - labelled["pass"]) / len(pairs),
+                **{f"{label}_as_{said}": float(pairs.count((said, label))) for label in LABELS for said in LABELS},
+            }
+            out |= {name if len(raters) == 1 else f"{rater}_{name}": value for name, value in figures.items()}
+        return dict(out)
+
+    return compute
+
+
+@metric(scores="unreduced")
+def agreement() -> Metric:
+    """The share of replies that the judge rates as the first rater does."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        pairs = _pairs(scores, _raters(scores)[0]) if scores else []
+        return sum(a == b for a, b in pairs) / len(pairs) if pairs else NAN
+
+    return compute
+
+
+@metric(scores="unreduced")
+def agreement_by(key: str) -> Metric:
+    """`agreement` for each value of a metadata field.
+
+    Args:
+        key: A field of the sample's metadata.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        raters = _raters(scores)[:1]
+        rated = [(score, pair) for score in scores for rater in raters for pair in _pairs([score], rater)]
+        judged = [score.model_copy(update={"score": Score(value="agree" if a == b else "")}) for score, (a, b) in rated]
+        return dict(share_by(judged, "agree", key))
+
+    return compute
+
+
+@scorer(metrics=[agreement(), agreement_with_labels(), agreement_by("category"), agreement_by("difficulty")])
+def agreement_score() -> Scorer:
+    """The label that the evaluated model gives as a judge; unscored when its reply has no verdict."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        reply = state.output.completion
+        try:
+            verdict = parse_verdict(reply, CONSIDERATION.factors)
+        except NoVerdict as error:
+            return Score.unscored(reason="grader_failed", answer=reply, explanation=str(error))
+        label = LABELS[verdict.rating]
+        known = ", ".join(f"{name}: {value}" for name, value in state.metadata["labels"].items())
+        metadata = {"rating": verdict.rating, "factor": verdict.factor, "rubric": f"{CONSIDERATION.name} {CONSIDERATION.version}"}
+        return Score(value=label, answer=label, explanation=f"{verdict.explanation}\n\nKnown — {known}.", metadata=metadata)
+
+    return score

@@ -1,0 +1,122 @@
+"""The solver chain that plays a conversation: `introduce` → `ask_trivia` → `introduce_others` → `request_recommendation`.
+
+Each stage adds its part of the script and lets the model answer. A scenario of one's own is a chain with another stage between.
+"""
+
+import hashlib
+from functools import lru_cache
+
+from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import concurrency, span
+
+from curate_inspect.dialogue import Scenario, Stage, Turn, Variant, script
+from curate_inspect.distractors import draw
+from curate_inspect.sources import load
+from curate_inspect.wording import NO_REPLY
+
+# Long enough for a retry of a broken run, short enough that next week's run is a fresh one.
+PREFIX_EXPIRY = "1D"
+
+
+@lru_cache(maxsize=4096)
+def _script(
+    cases: str, case_id: str, scenario: Scenario, variant: Variant, trivia_turns: int, seed: int, epoch: int
+) -> tuple[Turn, ...]:
+    source = load(cases)
+    case = source.by_id[case_id]
+    return script(case, scenario, variant, draw(source.pools, case, seed=seed, epoch=epoch, trivia_turns=trivia_turns))
+
+
+def turns_of(state: TaskState) -> tuple[Turn, ...]:
+    """The whole script of a sample made by `samples.build`, for the sample's epoch."""
+    m = state.metadata
+    return _script(m["cases"], m["case"], m["scenario"], m["variant"], m["trivia_turns"], m["seed"], state.epoch)
+
+
+async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bool, stored: bool = False) -> TaskState:
+    for turn in turns_of(state):
+        if turn.stage != stage:
+            continue
+        async with span(turn.name):
+            state.messages.append(ChatMessageUser(content=turn.text))
+            if stored:
+                state.messages.append(ChatMessageAssistant(content=turn.answer))
+            elif share:
+                async with concurrency(_prefix_key(state), 1, visible=False):
+                    state = await generate(state, cache=CachePolicy(expiry=PREFIX_EXPIRY))
+            else:
+                state = await generate(state)
+            if stage != "request":
+                _fill_empty_reply(state)
+    return state
+
+
+def _prefix_key(state: TaskState) -> str:
+    """Names the conversation so far: samples with the same one wait for the first to be answered, then find it cached."""
+    texts = "\x1f".join(message.text for message in state.messages)
+    return f"curate_inspect/{hashlib.sha1(f'{state.model}/{state.epoch}/{texts}'.encode()).hexdigest()}"
+
+
+def _fill_empty_reply(state: TaskState) -> None:
+    reply = state.messages[-1]
+    if isinstance(reply, ChatMessageAssistant) and not reply.text.strip():
+        state.messages[-1] = reply.model_copy(update={"content": NO_REPLY})
+
+
+@solver
+def introduce(share_prefix: bool = True) -> Solver:
+    """The user says how to behave, introduces themselves, constraint first, and asks the assistant to do the same.
+
+    Args:
+        share_prefix: Whether samples that begin with the same turns get the same replies to them, generated once.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        # Sample.input is the final request, for the viewer; a system message of the user's own stays.
+        state.messages = [message for message in state.messages if message.role == "system"]
+        return await _play(state, generate, "introduction", share=share_prefix)
+
+    return solve
+
+
+@solver
+def ask_trivia(share_prefix: bool = True, stored_answers: bool = False) -> Solver:
+    """The user asks trivia questions.
+
+    Args:
+        share_prefix: As in `introduce`.
+        stored_answers: Whether the replies are the short answers of the data instead of the model's own.
+
+    Raises:
+        ValueError: When `stored_answers` is asked of a source that has none.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await _play(state, generate, "trivia", share=share_prefix, stored=stored_answers)
+
+    return solve
+
+
+@solver
+def introduce_others(share_prefix: bool = True) -> Solver:
+    """The user tells about other people; says nothing in scenario 1.
+
+    Args:
+        share_prefix: As in `introduce`.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await _play(state, generate, "others", share=share_prefix)
+
+    return solve
+
+
+@solver
+def request_recommendation() -> Solver:
+    """The user asks the final question; its answer is what is scored, and never shared."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await _play(state, generate, "request", share=False)
+
+    return solve

@@ -1,0 +1,460 @@
+"""Where cases and distractors come from: the bundled data, the published files, a file or folder of one's own, a hub data set.
+
+Whatever the source, `load` gives a `Source` in which every record fits, or raises one `DataError` that lists all faults.
+"""
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from curate_inspect.cases import CATEGORIES, Case, Fault, at, case_faults, duplicate_ids, fault, parse_case
+from curate_inspect.distractors import Pools, Trivia
+
+DATA_VERSION = "1.0.0"
+SUFFIXES = (".jsonl", ".csv", ".xlsx")
+
+# A record is a dict with the place where it stands.
+Row = tuple[str, int, dict[str, Any]]
+
+
+class DataError(ValueError):
+    """Data that do not fit; the message lists every fault as file, line, field, what is wrong, what would do."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = sorted(set(faults))
+        count = f"{len(self.faults)} fault{'s' if len(self.faults) > 1 else ''} in the data, nothing was run:"
+        super().__init__("\n".join([count, *(f"  {f}" for f in self.faults)]))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Cases with their distractors.
+
+    Attributes:
+        name: What was asked for: "bundled", "paper", a path, a hub id.
+        version: The version of the bundled data, or a hash of the records; scores of different versions do not compare.
+        cases: In the order of the source.
+        pools: The distractors that go with them.
+    """
+
+    name: str
+    version: str
+    cases: tuple[Case, ...]
+    pools: Pools
+
+    @property
+    def by_id(self) -> dict[str, Case]:
+        """The cases by their ids."""
+        return _by_id(self)
+
+
+@cache
+def _by_id(source: Source) -> dict[str, Case]:
+    return {case.id: case for case in source.cases}
+
+
+def load(cases: str = "bundled") -> Source:
+    """Load cases with their distractors.
+
+    Args:
+        cases: "bundled"; a path to a `.jsonl`, `.csv` or `.xlsx` file or to a folder, with the fields of our cases or the columns
+            of the published workbook; or the hub id or local path of a data set that `datasets` can load. Distractors beside
+            the cases are used (`distractors/*.jsonl`, or the published `facts.xlsx`, `trivia.xlsx` and `prefs.xlsx`),
+            otherwise the bundled ones.
+
+    A source is read once in a process.
+
+    Raises:
+        DataError: When anything does not fit.
+    """
+    if cases not in _LOADED:
+        _LOADED[cases] = _load(cases)
+    return _LOADED[cases]
+
+
+_LOADED: dict[str, Source] = {}
+
+
+def loaded() -> Iterator[Case]:
+    """The cases of every source that this process has loaded."""
+    return (case for source in _LOADED.values() for case in source.cases)
+
+
+def _load(cases: str) -> Source:
+    if cases == "bundled":
+        folder = bundled_folder()
+        verify_manifest(folder)
+        return Source(cases, DATA_VERSION, read_cases(folder / "cases"), read_pools(folder / "distractors"))
+    path = Path(cases).expanduser()
+    records = read_cases(path) if path.exists() or _is_path(cases) else read_hub(cases)
+    pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
+    return Source(cases, _digest(records, pools), records, pools)
+
+
+def _is_path(cases: str) -> bool:
+    return cases.endswith(SUFFIXES) or cases.startswith((".", "/", "~", "\\")) or cases.count("/") > 1
+
+
+def _digest(cases: tuple[Case, ...], pools: Pools) -> str:
+    text = "\n".join([case.model_dump_json() for case in cases] + [repr(pools)])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+# --- The bundled data ---
+
+
+def bundled_folder() -> Path:
+    """The folder of the bundled data, in an installed package or in a checkout.
+
+    Raises:
+        DataError: When neither has it.
+    """
+    here = Path(__file__).parent
+    for folder in (here / "data", here.parent / "data"):
+        if (folder / "manifest.json").is_file():
+            return folder
+    raise DataError([Fault(str(here / "data"), 0, "", "the bundled data are missing", "install the package again")])
+
+
+def manifest_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of every data file in `folder` by its relative path."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix in (".jsonl", ".csv"))
+    return {p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def verify_manifest(folder: Path) -> None:
+    """Check the bundled files against `manifest.json`.
+
+    Raises:
+        DataError: When the version differs, or a file is missing, changed or unknown.
+    """
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    expected, found = manifest["files"], manifest_of(folder)
+    again = "install the package again, or give a copy of your own as cases="
+    faults = [
+        Fault(str(folder / name), 0, "", "is not the file that was released", again)
+        for name in expected.keys() | found.keys()
+        if expected.get(name) != found.get(name)
+    ]
+    if manifest["version"] != DATA_VERSION:
+        problem = f"is of version {manifest['version']}, the code of {DATA_VERSION}"
+        faults.append(Fault(str(folder / "manifest.json"), 0, "version", problem, again))
+    if faults:
+        raise DataError(faults)
+
+
+# --- Reading cases ---
+
+
+def read_cases(path: Path) -> tuple[Case, ...]:
+    """All cases of a file, or of every case file in a folder (its `cases/` where it has one).
+
+    Raises:
+        DataError: When anything does not fit.
+    """
+    return _cases_of(_rows_at(path), str(path))
+
+
+def read_hub(name: str) -> tuple[Case, ...]:
+    """All cases of a data set that the `datasets` library loads by hub id or path, all its splits.
+
+    Raises:
+        DataError: When it cannot be loaded or anything does not fit.
+    """
+    import datasets
+
+    try:
+        loaded = datasets.load_dataset(name)
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        remedy = "give a file, a folder, or the id of a data set that `datasets` can load"
+        raise DataError([Fault(name, 0, "", f"is no file, and no data set could be loaded ({first})", remedy)]) from error
+    return _cases_of(((f"{name}[{split}]", i, dict(row)) for split in loaded for i, row in enumerate(loaded[split], 1)), name)
+
+
+def _cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
+    faults: list[Fault] = []
+    good: list[Case] = []
+    places: list[tuple[str, int]] = []
+    for row in rows:
+        if isinstance(row, Fault):
+            faults.append(row)
+            continue
+        file, line, record = row
+        published = _is_published(record)
+        case = _from_published(record, line) if published else parse_case(_nested(record))
+        if isinstance(case, Case):
+            good.append(case)
+            places.append((file, line))
+            case = [] if published else case_faults(case)
+        faults += at(case, file, line)
+    for i, found in duplicate_ids(good):
+        faults += at([found], *places[i])
+    if not faults and not good:
+        faults.append(Fault(where, 0, "", "has no cases", "give one case a line or row"))
+    if faults:
+        raise DataError(faults)
+    return tuple(good)
+
+
+def _rows_at(path: Path) -> Iterator[Row | Fault]:
+    if path.is_dir():
+        folder = path / "cases" if (path / "cases").is_dir() else path
+        files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES)
+        if not files:
+            yield Fault(str(folder), 0, "", "has no case files", f"put {', '.join(SUFFIXES)} files into it")
+        for file in files:
+            yield from rows_of(file)
+    else:
+        yield from rows_of(path)
+
+
+def rows_of(path: Path) -> Iterator[Row | Fault]:
+    """The records of one file, with faults in place of what cannot be read."""
+    name = str(path)
+    readers = {".jsonl": _jsonl, ".csv": _csv, ".xlsx": _xlsx}
+    if not path.is_file():
+        yield Fault(name, 0, "", "is not there", "check the path; give a file, a folder, or the id of a hub data set")
+    elif path.suffix not in readers:
+        yield Fault(name, 0, "", f"{path.suffix or 'no ending'!r} is not read", f"give one of {', '.join(SUFFIXES)}")
+    elif not path.read_bytes().strip():
+        yield Fault(name, 0, "", "is empty", "give one case a line or row")
+    else:
+        yield from readers[path.suffix](path)
+
+
+def _jsonl(path: Path) -> Iterator[Row | Fault]:
+    # Lines end at \n alone: JSON strings may hold other line separators.
+    for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            yield Fault(str(path), number, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
+        except ValueError as error:
+            yield Fault(str(path), number, "", f"is no complete JSON ({error})", "write one JSON object on one line")
+        else:
+            if isinstance(record, dict):
+                yield str(path), number, record
+            else:
+                yield Fault(str(path), number, "", f"is a JSON {type(record).__name__}", "write one JSON object on one line")
+
+
+def _csv(path: Path) -> Iterator[Row | Fault]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield Fault(str(path), 0, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
+        return
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        yield from _table(path, ((reader.line_num, row) for row in reader))
+    except csv.Error as error:
+        yield Fault(str(path), reader.line_num, "", f"is no complete CSV ({error})", "close the quotes")
+
+
+def _xlsx(path: Path) -> Iterator[Row | Fault]:
+    import zipfile
+
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
+    except (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError) as error:
+        yield Fault(str(path), 0, "", f"is no readable workbook ({error})", "save it as .xlsx")
+        return
+    yield from _table(path, enumerate(sheet.iter_rows(values_only=True), 1))
+
+
+def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]]) -> Iterator[Row | Fault]:
+    header: list[str] = []
+    for number, cells in rows:
+        values = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+        if not any(v not in (None, "") for v in values):
+            continue
+        if not header:
+            header = [str(v or "") for v in values]
+            faults = list(_header_faults(path, number, header))
+            yield from faults
+            if faults:
+                return
+        elif len(values) > len(header) and any(v not in (None, "") for v in values[len(header) :]):
+            yield Fault(str(path), number, "", f"has {len(values)} cells under {len(header)} columns", "quote cells with commas")
+        else:
+            yield str(path), number, {name: v for name, v in zip(header, values, strict=False) if name}
+
+
+def _header_faults(path: Path, number: int, header: list[str]) -> Iterator[Fault]:
+    if any(name in header for name in _PUBLISHED):
+        wanted = [name for name in _PUBLISHED if name not in _PUBLISHED_REVERSED]
+        if any(name in header for name in _PUBLISHED_REVERSED):
+            wanted = list(_PUBLISHED)
+    else:
+        wanted = ["id", "category", "constraint", *_FLAT_TEXTS]
+    for name in wanted:
+        if name not in header:
+            yield Fault(str(path), number, name, "is a missing column", "name the columns in the first row")
+    for name in sorted({name for name in header if name and header.count(name) > 1}):
+        yield Fault(str(path), number, name, "comes twice among the columns", "name each once")
+
+
+_FLAT_TEXTS = (
+    "request.solo.leading",
+    "request.solo.neutral",
+    "request.joint.leading",
+    "request.joint.neutral",
+    *(f"others.{i}.{part}" for i in range(3) for part in ("relation", "preference")),
+)
+
+
+def _nested(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of our schema from its flat form: dotted columns, and lists of stems with semicolons between."""
+    nested: dict[str, Any] = {}
+    for name, cell in record.items():
+        *groups, last = name.split(".")
+        if _blank(cell) and (groups or [last])[0] in _OPTIONAL:
+            continue
+        value = "" if _blank(cell) else cell
+        if last in _LISTS and isinstance(value, str):
+            value = [stem.strip() for stem in value.split(";") if stem.strip()]
+        inner = nested
+        for group in groups:
+            inner = inner.setdefault(group, {}) if isinstance(inner.get(group, {}), dict) else {}
+        inner[last] = value
+    if isinstance(nested.get("others"), dict):
+        nested["others"] = [nested["others"][key] for key in sorted(nested["others"])]
+    return nested
+
+
+_OPTIONAL = tuple(name for name, field in Case.model_fields.items() if not field.is_required())
+_LISTS = ("cues", "avoid", "doubts")
+
+
+def _blank(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())  # NaN
+
+
+# --- The published workbooks' columns ---
+
+_PUBLISHED = {
+    "User's hard constraint": "constraint",
+    "Person B's preferences": "others.0.preference",
+    "Person C's strong preferences": "others.1.preference",
+    "Person D's super strong preferences": "others.2.preference",
+    "Question (user only)": "request.solo.neutral",
+    "Biased question (user only)": "request.solo.leading",
+    "Question (user and others)": "request.joint.neutral",
+    "Biased question (user and others)": "request.joint.leading",
+    "Category": "category",
+    "Person as User's hard constraint": "reversed.constraint",
+    "User as Person B's preferences": "reversed.preference",
+}
+_PUBLISHED_REVERSED = ("Person as User's hard constraint", "User as Person B's preferences")
+_PUBLISHED_CATEGORIES = {
+    "Severe allergy": "allergy",
+    "Severe phobia": "phobia",
+    "Physical constraint": "physical_constraint",
+    "Trauma triggers": "trauma",
+}
+
+
+def _is_published(record: Mapping[str, Any]) -> bool:
+    return any(name in record for name in _PUBLISHED)
+
+
+def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
+    """A case from a row of a published workbook, as it stands there; its id tells the row."""
+    faults = []
+    texts: dict[str, Any] = {}
+    for column, field in _PUBLISHED.items():
+        value = record.get(column)
+        if _blank(value):
+            if column not in _PUBLISHED_REVERSED or column in record:
+                faults.append(fault(column, "is blank" if column in record else "is a missing column", "give it a text"))
+        elif not isinstance(value, str):
+            faults.append(fault(column, f"{value!r:.60} is no text", "give it a text"))
+        else:
+            texts[field] = value
+    category = texts.get("category")
+    if category in _PUBLISHED_CATEGORIES:
+        texts["category"] = _PUBLISHED_CATEGORIES[category]
+    elif category is not None and category not in CATEGORIES:
+        known = ", ".join([*_PUBLISHED_CATEGORIES, *CATEGORIES])
+        faults.append(fault("Category", f"{category!r} is unknown", f"use one of {known}"))
+    if faults:
+        return faults
+    for i in range(3):
+        found = re.match(r"My ([\w-]+)", texts[f"others.{i}.preference"])
+        texts[f"others.{i}.relation"] = found[1] if found else "friend"
+    return parse_case(_nested({"id": f"{texts['category']}-{row:03d}", **texts}))
+
+
+# --- Reading distractors ---
+
+
+def _pools_beside(path: Path) -> Path | None:
+    """The folder with the distractors that go with the cases at `path`, if there is one."""
+    folder = path if path.is_dir() else path.parent
+    for candidate in (folder / "distractors", folder):
+        if any(all((candidate / name).is_file() for name in names) for names in (_OUR_POOLS, _PUBLISHED_POOLS)):
+            return candidate
+    return None
+
+
+_OUR_POOLS = ("facts.jsonl", "trivia.jsonl", "preferences.jsonl")
+_PUBLISHED_POOLS = ("facts.xlsx", "trivia.xlsx", "prefs.xlsx")
+
+
+def read_pools(folder: Path) -> Pools:
+    """The distractors of a folder, ours or the published ones; blank and repeated entries are left out of the latter.
+
+    Raises:
+        DataError: When anything does not fit.
+    """
+    if all((folder / name).is_file() for name in _PUBLISHED_POOLS):
+        facts, trivia, preferences = (_column(folder / name) for name in _PUBLISHED_POOLS)
+        return Pools(facts, tuple(Trivia(question) for question in trivia), preferences)
+    faults: list[Fault] = []
+
+    def read(name: str, fields: tuple[str, ...]) -> list[tuple[str, ...]]:
+        entries: dict[tuple[str, ...], None] = {}
+        for row in rows_of(folder / name):
+            if isinstance(row, Fault):
+                faults.append(row)
+                continue
+            file, line, record = row
+            wrong = [f for f in fields if not isinstance(record.get(f), str) or _blank(record.get(f))]
+            faults.extend(at([fault(f, f"{record.get(f)!r:.60} is no text", "give it a text") for f in wrong], file, line))
+            if not wrong:
+                entry = tuple(record[f] for f in fields)
+                if entry in entries:
+                    faults.extend(at([fault("", f"repeats {entry[0]!r:.60}", "drop it")], file, line))
+                entries[entry] = None
+        return list(entries)
+
+    facts_read = read("facts.jsonl", ("text",))
+    trivia_read = read("trivia.jsonl", ("question", "answer"))
+    preferences_read = read("preferences.jsonl", ("text",))
+    if faults:
+        raise DataError(faults)
+    return Pools(
+        tuple(text for (text,) in facts_read),
+        tuple(Trivia(question, answer) for question, answer in trivia_read),
+        tuple(text for (text,) in preferences_read),
+    )
+
+
+def _column(path: Path) -> tuple[str, ...]:
+    import openpyxl
+
+    sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
+    cells = (row[0] for row in sheet.iter_rows(max_col=1, values_only=True) if row)
+    return tuple(dict.fromkeys(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()))
