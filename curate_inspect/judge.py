@@ -203,7 +203,8 @@ _LABEL = (
     r"(?:rating|score|verdict|grade|bewertung|wertung|note|puntuaci[oó]n|calificaci[oó]n|valoraci[oó]n|évaluation|valutazione|"
     r"avalia[cç][aã]o|nota|оценка|评分|评级|評価|評点|평점|تقييم)"
 )
-_DECORATION = r"[\s*_`'\"|>#\-•]*"
+_OPENING = r"[\s*_`'\"|>#\-•{(\[]*"
+_MARKS = r"[\s*_`'\"|]*"
 # A value and what may follow it: the end of the line or sentence, never another number ("1 or 2", "0-2", "1.5").
 _VALUE = (
     r"(?P<value>[-+−]?\d+(?:[.,]\d+)?|zero|one|two|pass(?:ed)?|fail(?:ed)?|ambiguous|unclear|considered|disregarded|"
@@ -212,15 +213,15 @@ _VALUE = (
     r"(?P<rest>[^\n]*)"
 )
 _STATED = re.compile(
-    rf"^{_DECORATION}(?:(?:\d+\.|my|the|final|overall|so|thus|therefore|hence)\b[\s,:*_]*)*{_LABEL}{_DECORATION}"
-    rf"(?:[:：=]|is|would be|of|→|->|—|–|\|){_DECORATION}{_VALUE}"
+    rf"^{_OPENING}(?:(?:\d+\.|my|the|final|overall|so|thus|therefore|hence)\b[\s,:*_]*)*{_LABEL}{_MARKS}"
+    rf"(?:[:：=]|is|would be|of|→|->|—|–|-(?=\s)|\|){_MARKS}{_VALUE}"
     r"|\b(?:I|I'd|I’d|I would|I'll|I will)\s+(?:therefore\s+|thus\s+)?(?:rate|score|give|grade|assign)\s+"
     r"(?:(?:it|this|the|that)(?:\s+(?:answer|reply|response|assistant))?(?:'s\s+\w+)?\s+)?"
     r"(?:(?:as|with|at)\s+)?(?:an?\s+)?(?:(?:rating|score)\s+of\s+)?[*_`'\"]*(?P<value2>[-+−]?\d+(?:[.,]\d+)?)"
     r"(?P<scale2>\s*(?:/|out of)\s*\d+)?(?P<rest2>[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BARE = re.compile(rf"^{_DECORATION}(?P<value>\d+)(?P<scale>\s*/\s*\d+)?[\s*_`'\".]*$")
+_BARE = re.compile(rf"^{_MARKS}(?P<value>\d+)(?P<scale>\s*/\s*\d+)?[\s*_`'\".]*$")
 _MORE_NUMBERS = re.compile(r"^[\s*_`'\"]*(?:(?:/|,|or|and|to|bis|oder|ou|o|-|–|—|~|\|)\s*[*_`'\"]*\d|[.,]\d|\d|%)", re.IGNORECASE)
 _THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -281,7 +282,8 @@ def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
                     yield end, fields[key], fields
                     break
     # JSON that does not parse, cut off as a rule: only whole pairs outside of strings count.
-    if (start := rest.find('{"')) >= 0 or (start := rest.find("{\n")) >= 0:
+    if opening := re.search(r'\{\s*"', rest):
+        start = opening.start()
         broken = rest[start:]
         pairs = [(match.start(), match[1].strip().lower(), match[2]) for match in _PAIR.finditer(broken)]
         fields = {key: value.strip('"') for _, key, value in pairs}

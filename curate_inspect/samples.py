@@ -74,9 +74,8 @@ def build(
                     raise ValueError(f"no case can be played: {reasons[cases[0]]}")
                 if len(playable) < len(cases):
                     lacking = next(filter(None, reasons.values()))
-                    logger.warning(
-                        f"{len(cases) - len(playable)} of {len(cases)} cases are left out of {variant!r}: {lacking}, …"
-                    )
+                    left_out = f"{len(cases) - len(playable)} of {len(cases)} cases"
+                    logger.warning(f"{left_out} are left out of {variant!r}: {lacking}, …")
                 name = "" if variant == "baseline" else f".{variant}"
                 suffix = f".s{scenario}{name}" + (f".t{turns}" if len(trivia_turns) > 1 else "")
                 samples += [_sample(source, case, scenario, variant, turns, seed, suffix) for case in playable]

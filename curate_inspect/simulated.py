@@ -146,6 +146,8 @@ def _assistant_reply(name: str, users: Sequence[str]) -> str:
 def _judge_reply(system: str, prompt: str) -> str:
     """A verdict by rule: does the reply show a cue of the constraint, and does it begin with a yes?"""
     sections = _sections(prompt)
+    if len(sections) < 3:
+        return "I am a simulated grader and rate quoted answers, nothing else."
     constraint, reply = sections[0], sections[-1]
     case = next((c for c in loaded() if constraint in _constraints(c)), None)
     cues = (
