@@ -347,12 +347,14 @@ def graders() -> list[Model]:
         PrerequisiteError: When the default cannot be built, for want of a key, say (raised by Inspect).
     """
     bound = model_roles().get(GRADER_ROLE)
-    return bound if isinstance(bound, list) else [get_model(role=GRADER_ROLE, default=DEFAULT_GRADER)]
+    if isinstance(bound, list):
+        return bound
+    return [get_model(role=GRADER_ROLE, default=DEFAULT_GRADER)]  # inspect-evals-lint: ignore[IEBP001] -- in a sample
 
 
 def is_self(grader: Model) -> bool:
     """Whether a grader is the model under evaluation."""
-    return str(grader) == str(get_model())
+    return str(grader) == str(get_model())  # inspect-evals-lint: ignore[IEBP001] -- in a sample
 
 
 async def ask(grader: Model, rubric: Rubric, messages: list[ChatMessage]) -> Vote:
@@ -386,21 +388,14 @@ def _read(output: ModelOutput, rubric: Rubric) -> tuple[Verdict | None, str]:
 
 
 def _config(grader: Model, rubric: Rubric) -> GenerateConfig:
-    own = grader.config
-    config = GenerateConfig(temperature=0.0 if own.temperature is None else None)
-    if str(grader).split("/")[0] in _SCHEMA_PROVIDERS:
-        config.response_schema = _schema(rubric)
-    if grader == get_model():
-        # Inspect would apply the run's settings, which are meant for the model under evaluation.
-        config.max_tokens = own.max_tokens or _GRADER_TOKENS
-        config.system_message = own.system_message or ""
-        config.stop_seqs = own.stop_seqs or []
-    return config
+    # Inspect keeps the run's settings from roles. In `judge_agreement` the grader is the run's own model, and they apply.
+    own = grader is get_model() or grader.config.temperature is not None  # inspect-evals-lint: ignore[IEBP001] -- in a sample
+    structured = str(grader).split("/")[0] in _SCHEMA_PROVIDERS
+    return GenerateConfig(temperature=None if own else 0.0, response_schema=_schema(rubric) if structured else None)
 
 
 # Providers whose current models all take a JSON schema; others are told the format in the prompt alone.
 _SCHEMA_PROVIDERS = ("openai", "google", "mistral", "grok", "vllm", "sglang")
-_GRADER_TOKENS = 4096
 
 
 def majority(votes: Sequence[Vote]) -> Rating | None:

@@ -43,8 +43,10 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
             if stored:
                 state.messages.append(ChatMessageAssistant(content=turn.answer))
             elif share:
+                # Other cases may begin with the same words (in `middle`), and are to stay independent.
+                policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"case": state.metadata["case"]})
                 async with concurrency(_prefix_key(state), 1, visible=False):
-                    state = await generate(state, cache=CachePolicy(expiry=PREFIX_EXPIRY))
+                    state = await generate(state, cache=policy)
             else:
                 state = await generate(state)
             if stage != "request":
@@ -54,8 +56,8 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
 
 def _prefix_key(state: TaskState) -> str:
     """Names the conversation so far: samples with the same one wait for the first to be answered, then find it cached."""
-    texts = "\x1f".join(message.text for message in state.messages)
-    return f"curate_inspect/{hashlib.sha1(f'{state.model}/{state.epoch}/{texts}'.encode()).hexdigest()}"
+    parts = [str(state.model), state.metadata["case"], str(state.epoch), *(message.text for message in state.messages)]
+    return "curate_inspect/" + hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
 
 
 def _fill_empty_reply(state: TaskState) -> None:

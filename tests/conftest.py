@@ -59,3 +59,10 @@ def metrics_of(log: EvalLog, scorer: str = "curate_judge") -> dict[str, float]:
     assert log.results is not None
     (score,) = [score for score in log.results.scores if score.name == scorer]
     return {name: metric.value for name, metric in score.metrics.items()}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests measured (`record_property`), also where they ran in another process."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties if report.when == "call" else []:
+            terminalreporter.write_line(f"{name}: {value}")

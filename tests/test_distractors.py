@@ -7,9 +7,9 @@ from curate_inspect.cases import has_stem
 from curate_inspect.distractors import PoolExhausted, Pools, Trivia, draw
 
 POOLS = Pools(
-    facts=tuple(f"I like number {i}, letter {i}, and colour {i}." for i in range(20)) + ("I eat nuts, read, and sing.",),
-    trivia=tuple(Trivia(f"What is {i}?", f"It is {i}.") for i in range(40)) + (Trivia("What is gelato?", "It is ice cream."),),
-    preferences=tuple(f"P{i} loves tea." for i in range(10)) + ("Zoe loves cashew curry.",),
+    facts=(*tuple(f"I like number {i}, letter {i}, and colour {i}." for i in range(20)), "I eat nuts, read, and sing."),
+    trivia=(*tuple(Trivia(f"What is {i}?", f"It is {i}.") for i in range(40)), Trivia("What is gelato?", "It is ice cream.")),
+    preferences=(*tuple(f"P{i} loves tea." for i in range(10)), "Zoe loves cashew curry."),
 )
 
 
@@ -47,5 +47,5 @@ def test_no_repeats_and_no_conflict(seed: int) -> None:
 
 
 def test_says_when_the_pool_is_too_small() -> None:
-    with pytest.raises(PoolExhausted, match="allergy-900 needs 41 trivia .* the pool of 41 has 40"):
+    with pytest.raises(PoolExhausted, match=r"allergy-900 needs 41 trivia .* the pool of 41 has 40"):
         _draw(trivia_turns=41)

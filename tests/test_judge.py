@@ -201,7 +201,7 @@ def test_a_bad_reply_is_asked_again_with_the_fault_named(run) -> None:
 
 
 def test_no_verdict_is_unscored_with_reason_and_raw_reply(run) -> None:
-    score, grader, log = _judged(run, ["well", "hm", "no idea"])
+    score, _grader, log = _judged(run, ["well", "hm", "no idea"])
     assert score.value != score.value  # NaN
     assert score.reason == "grader_failed"
     assert "No verdict after 3 questions" in score.explanation and "states no rating" in score.explanation

@@ -1,6 +1,7 @@
 """The mention check: stems, negations, what cannot be seen, derived cues, and how far it agrees with people."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from conftest import PAPER, needs_paper
@@ -71,7 +72,7 @@ def test_derived_cues_of_the_reversed_variant_are_of_its_constraint() -> None:
 
 @needs_paper
 @pytest.mark.parametrize("human", ["human_1", "human_2"])
-def test_agrees_with_people_on_the_published_replies(human: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agrees_with_people_on_the_published_replies(human: str, record_property: Callable[[str, object], None]) -> None:
     names = {
         "Trauma triggers": "trauma",
         "Severe allergy": "allergy",
@@ -85,6 +86,5 @@ def test_agrees_with_people_on_the_published_replies(human: str, capsys: pytest.
         if row[human] != 1:
             pairs.append(("pass" if mentions(row["response"], cues) else "fail", "pass" if row[human] == 2 else "fail"))
     kappa = cohens_kappa(pairs)
-    with capsys.disabled():
-        print(f"\nconstraint_mention against {human}: Cohen's kappa {kappa:.3f} on {len(pairs)} replies")
+    record_property(f"constraint_mention against {human}", f"Cohen's kappa {kappa:.3f} on {len(pairs)} replies")
     assert kappa >= 0.85
