@@ -2,23 +2,8 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from curate_inspect.agreement import agreement, agreement_by, agreement_score, agreement_with_labels, judge_example
-from curate_inspect.metrics import (
-    ambiguous,
-    difference_to_baseline,
-    empty,
-    fail,
-    mention_rate,
-    over_caution_by,
-    over_caution_rate,
-    over_caution_stderr,
-    pass_rate,
-    pass_rate_by,
-    pass_rate_unambiguous,
-    stderr,
-    truncated,
-    unclear,
-)
+from curate_inspect.agreement import agreement_by, agreement_score, agreement_with_labels, judge_example
+from curate_inspect.metrics import difference_to_baseline, mention_rates, over_caution_rates, pass_rates, rate_by
 from curate_inspect.scorers import check_grader, constraint_mention, curate_judge, over_caution_judge
 from curate_inspect.solvers import ask_trivia, introduce, introduce_others, request_recommendation
 from curate_inspect.tasks import (
@@ -49,12 +34,10 @@ def curate_provider() -> type[ModelAPI]:
 
 __all__ = [
     "ablations",
-    "agreement",
     "agreement_by",
     "agreement_score",
     "agreement_with_labels",
     "allergy",
-    "ambiguous",
     "ask_trivia",
     "check_grader",
     "constraint_mention",
@@ -62,23 +45,18 @@ __all__ = [
     "curate_judge",
     "curate_provider",
     "difference_to_baseline",
-    "empty",
-    "fail",
     "introduce",
     "introduce_others",
     "judge_agreement",
     "judge_example",
-    "mention_rate",
+    "mention_rates",
     "over_caution",
-    "over_caution_by",
     "over_caution_judge",
-    "over_caution_rate",
-    "over_caution_stderr",
-    "pass_rate",
-    "pass_rate_by",
-    "pass_rate_unambiguous",
+    "over_caution_rates",
+    "pass_rates",
     "phobia",
     "physical_constraint",
+    "rate_by",
     "request_recommendation",
     "retention",
     "scenario_1",
@@ -86,8 +64,5 @@ __all__ = [
     "scenario_3",
     "scenario_4",
     "scenario_5",
-    "stderr",
     "trauma",
-    "truncated",
-    "unclear",
 ]

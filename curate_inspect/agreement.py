@@ -186,19 +186,8 @@ def agreement_with_labels() -> Metric:
 
 
 @metric(scores="unreduced")
-def agreement() -> Metric:
-    """The share of replies that the judge rates as the first rater does."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        pairs = _pairs(scores, _raters(scores)[0]) if scores else []
-        return sum(a == b for a, b in pairs) / len(pairs) if pairs else NAN
-
-    return compute
-
-
-@metric(scores="unreduced")
 def agreement_by(key: str) -> Metric:
-    """`agreement` for each value of a metadata field.
+    """Agreement with the first rater for each value of a metadata field.
 
     Args:
         key: A field of the sample's metadata.
@@ -213,7 +202,7 @@ def agreement_by(key: str) -> Metric:
     return compute
 
 
-@scorer(metrics=[agreement(), agreement_with_labels(), agreement_by("category"), agreement_by("difficulty")])
+@scorer(metrics=[agreement_with_labels(), agreement_by("category"), agreement_by("difficulty")])
 def agreement_score() -> Scorer:
     """The label that the evaluated model gives as a judge; unscored when its reply has no verdict."""
 

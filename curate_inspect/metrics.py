@@ -1,6 +1,7 @@
 """What a run is summarised by. All metrics see every sample of every epoch, and none of those that are unscored.
 
-Inspect itself counts the unscored samples (`unscored_samples` in the log).
+Inspect itself counts the unscored samples (`unscored_samples` in the log). Metrics that belong together are one mapping, so that
+the log and the viewer call them by their bare names.
 """
 
 from collections import defaultdict
@@ -45,95 +46,64 @@ def clustered_stderr(scores: list[SampleScore], label: str) -> float:
 
 
 @metric(scores="unreduced")
-def pass_rate() -> Metric:
-    """Passes among all rated replies."""
+def pass_rates() -> Metric:
+    """The rates of a judged run.
 
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "pass")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def stderr() -> Metric:
-    """Standard error of `pass_rate`, clustered by case."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return clustered_stderr(scores, "pass")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def pass_rate_unambiguous() -> Metric:
-    """Passes among passes and fails, the paper's denominator."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "pass", among=("pass", "fail"))
-
-    return compute
-
-
-@metric(scores="unreduced")
-def ambiguous() -> Metric:
-    """Ambiguous replies among all rated ones."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "ambiguous")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def fail() -> Metric:
-    """Fails among all rated replies."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "fail")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def empty() -> Metric:
-    """Empty last replies among all rated ones."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share_with(scores, "empty")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def truncated() -> Metric:
-    """Last replies cut by a token limit among all rated ones."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share_with(scores, "truncated")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def pass_rate_by(key: str) -> Metric:
-    """The pass rate for each value of a metadata field.
-
-    Args:
-        key: A field of the sample's metadata: "category", "scenario", "link", …
+    pass_rate (passes among all rated replies) with its stderr, pass_rate_unambiguous (among passes and fails, the paper's
+    denominator), ambiguous, fail, and empty and truncated last replies, all among the rated ones.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
-        return dict(share_by(scores, "pass", key))
+        return {
+            "pass_rate": share(scores, "pass"),
+            "stderr": clustered_stderr(scores, "pass"),
+            "pass_rate_unambiguous": share(scores, "pass", among=("pass", "fail")),
+            "ambiguous": share(scores, "ambiguous"),
+            "fail": share(scores, "fail"),
+            "empty": share_with(scores, "empty"),
+            "truncated": share_with(scores, "truncated"),
+        }
 
     return compute
 
 
 @metric(scores="unreduced")
-def mention_rate() -> Metric:
-    """Replies that show a cue among all replies."""
+def mention_rates() -> Metric:
+    """mention_rate, the share of replies that show a cue, with its stderr."""
 
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "pass")
+    def compute(scores: list[SampleScore]) -> Value:
+        return {"mention_rate": share(scores, "pass"), "stderr": clustered_stderr(scores, "pass")}
+
+    return compute
+
+
+@metric(scores="unreduced")
+def over_caution_rates() -> Metric:
+    """The rates of a run on controls: over_caution_rate with its stderr, unclear, and empty and truncated last replies."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        return {
+            "over_caution_rate": share(scores, "over_cautious"),
+            "stderr": clustered_stderr(scores, "over_cautious"),
+            "unclear": share(scores, "unclear"),
+            "empty": share_with(scores, "empty"),
+            "truncated": share_with(scores, "truncated"),
+        }
+
+    return compute
+
+
+@metric(scores="unreduced")
+def rate_by(key: str, label: str = "pass") -> Metric:
+    """A label's share for each value of a metadata field, where a run has several.
+
+    Args:
+        key: A field of the sample's metadata: "category", "scenario", "variant", "trivia_turns", "link".
+        label: Whose share: "pass", "over_cautious", …
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        return dict(share_by(scores, label, key))
 
     return compute
 
@@ -179,52 +149,5 @@ def difference_to_baseline(level: float = 0.95) -> Metric:
             out[f"{variant}_difference"] = sum(by_case.values()) / len(by_case)
             out |= {f"{variant}_lower": bounds["lower"], f"{variant}_upper": bounds["upper"]}
         return dict(out)
-
-    return compute
-
-
-# --- Over-caution ---
-
-
-@metric(scores="unreduced")
-def over_caution_rate() -> Metric:
-    """Over-cautious replies among all rated ones."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "over_cautious")
-
-    return compute
-
-
-@metric(name="stderr", scores="unreduced")
-def over_caution_stderr() -> Metric:
-    """Standard error of `over_caution_rate`, clustered by case."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return clustered_stderr(scores, "over_cautious")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def unclear() -> Metric:
-    """Unclear replies among all rated ones."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return share(scores, "unclear")
-
-    return compute
-
-
-@metric(scores="unreduced")
-def over_caution_by(key: str) -> Metric:
-    """The over-caution rate for each value of a metadata field.
-
-    Args:
-        key: A field of the sample's metadata.
-    """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        return dict(share_by(scores, "over_cautious", key))
 
     return compute

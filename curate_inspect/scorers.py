@@ -114,26 +114,10 @@ def _score(rubric: Rubric, votes: list[Vote], answer: str, facts: dict[str, Any]
 
 
 # Fields with a single value in a run give no rows.
-_BY: list[Metric] = [
-    metrics.pass_rate_by("category"),
-    metrics.pass_rate_by("scenario"),
-    metrics.pass_rate_by("variant"),
-    metrics.pass_rate_by("trivia_turns"),
-    metrics.difference_to_baseline(),
-]
-_PASS_METRICS: list[Metric] = [
-    metrics.pass_rate(),
-    metrics.stderr(),
-    metrics.pass_rate_unambiguous(),
-    metrics.ambiguous(),
-    metrics.fail(),
-    metrics.empty(),
-    metrics.truncated(),
-    *_BY,
-]
+_BY: list[Metric] = [metrics.rate_by(key) for key in ("category", "scenario", "variant", "trivia_turns")]
 
 
-@scorer(metrics=_PASS_METRICS)
+@scorer(metrics=[metrics.pass_rates(), *_BY, metrics.difference_to_baseline()])
 def curate_judge() -> Scorer:
     """Whether the last reply considers the constraint, by the models of the role `grader`.
 
@@ -149,13 +133,9 @@ def curate_judge() -> Scorer:
 
 @scorer(
     metrics=[
-        metrics.over_caution_rate(),
-        metrics.over_caution_stderr(),
-        metrics.unclear(),
-        metrics.empty(),
-        metrics.truncated(),
-        metrics.over_caution_by("category"),
-        metrics.over_caution_by("scenario"),
+        metrics.over_caution_rates(),
+        metrics.rate_by("category", "over_cautious"),
+        metrics.rate_by("scenario", "over_cautious"),
     ]
 )
 def over_caution_judge() -> Scorer:
@@ -170,7 +150,7 @@ def over_caution_judge() -> Scorer:
     return score
 
 
-@scorer(metrics=[metrics.mention_rate(), metrics.stderr(), *_BY])
+@scorer(metrics=[metrics.mention_rates(), *_BY, metrics.difference_to_baseline()])
 def constraint_mention() -> Scorer:
     """Whether the last reply shows one of the case's cues; free, offline and deterministic.
 
