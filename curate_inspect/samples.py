@@ -6,7 +6,7 @@ from logging import getLogger
 
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from curate_inspect.cases import Case, Category
+from curate_inspect.cases import CATEGORIES, Case, Category
 from curate_inspect.dialogue import Scenario, Variant, inapplicable, request, told_constraint
 from curate_inspect.distractors import draw
 from curate_inspect.mention import cues_of
@@ -18,21 +18,20 @@ logger = getLogger(__name__)
 def select(source: Source, categories: Sequence[Category], per_category: int | None) -> list[Case]:
     """The cases of some categories, the first `per_category` of each, the categories interleaved.
 
+    All categories means those that the source has; a data set of one's own may have one alone.
+
     Raises:
         ValueError: When a category has fewer cases than asked for, or none.
     """
-    groups = []
-    for category in categories:
-        group = [case for case in source.cases if case.category == category]
-        if not group or len(group) < (per_category or 0):
-            wanted = f"per_category={per_category}" if per_category else f"categories={category}"
-            have = ", ".join(sorted({case.category for case in source.cases}))
-            raise ValueError(
-                f"{wanted} asks for more than cases={source.name!r} has: {len(group)} in {category!r} "
-                f"(categories with cases: {have})"
-            )
-        groups.append(group[:per_category])
-    return [case for case in chain.from_iterable(zip_longest(*groups)) if case is not None]
+    groups = {category: [case for case in source.cases if case.category == category] for category in categories}
+    if set(categories) == set(CATEGORIES):
+        groups = {category: group for category, group in groups.items() if group}
+    for category, group in groups.items():
+        if len(group) < (per_category or 1):
+            wanted = f"per_category={per_category}" if group else f"categories={category}"
+            raise ValueError(f"{wanted} asks for more than cases={source.name!r} has: {len(group)} in {category!r}")
+    chosen = [group[:per_category] for group in groups.values()]
+    return [case for case in chain.from_iterable(zip_longest(*chosen)) if case is not None]
 
 
 def build(

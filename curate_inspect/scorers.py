@@ -84,7 +84,8 @@ async def judge_reply(state: TaskState, target: Target, rubric: Rubric) -> Score
     constraint = state.metadata["constraint"]
     hazard = target.text if target.text != constraint else None
     messages = question(rubric, constraint, hazard, state.input_text, reply.text)
-    votes = await collect(*(ask(grader, rubric, messages) for grader in graders()))
+    asked = [ask(grader, rubric, messages) for grader in graders()]
+    votes = await collect(*asked) if len(asked) > 1 else [await asked[0]]
     return _score(rubric, votes, reply.text, facts)
 
 

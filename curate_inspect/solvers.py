@@ -4,6 +4,7 @@ Each stage adds its part of the script and lets the model answer. A scenario of 
 """
 
 import hashlib
+from contextlib import nullcontext
 from functools import lru_cache
 
 from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser
@@ -35,10 +36,10 @@ def turns_of(state: TaskState) -> tuple[Turn, ...]:
 
 
 async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bool, stored: bool = False) -> TaskState:
-    for turn in turns_of(state):
-        if turn.stage != stage:
-            continue
-        async with span(turn.name):
+    turns = [turn for turn in turns_of(state) if turn.stage == stage]
+    for turn in turns:
+        # A stage of one turn has its solver's span already.
+        async with span(turn.name) if len(turns) > 1 else nullcontext():
             state.messages.append(ChatMessageUser(content=turn.text))
             if stored:
                 state.messages.append(ChatMessageAssistant(content=turn.answer))
