@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -14,7 +15,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from curate_inspect.cases import CATEGORIES, Fault, at, fault
 from curate_inspect.judge import CONSIDERATION, NoVerdict, ask, parse_verdict, question
 from curate_inspect.metrics import NAN, share_by
-from curate_inspect.sources import DataError, bundled_folder, load, rows_of
+from curate_inspect.sources import PUBLISHED_CATEGORIES, DataError, bundled_folder, load, rows_of
 
 LABELS = CONSIDERATION.labels
 RESAMPLES = 1000
@@ -58,20 +59,24 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
     """The samples of rated replies.
 
     Args:
-        examples: "bundled", or a `.jsonl`, `.csv` or `.xlsx` file. A record has `reply`; `rating` (0, 1, 2) or several raters'
+        examples: "bundled"; "paper" for the 100 published replies that two people rated (see `paper.rated_replies`); or a
+            `.jsonl`, `.csv` or `.xlsx` file. A record has `reply` (or `response`); `rating` (0, 1, 2) or several raters'
             `human_1`, `human_2`, …; and either `case` (an id of `cases`) with `asked` ("solo" or "joint"), or `constraint` and
-            `request` themselves. `id`, `category`, `difficulty` and `hazard` are optional.
+            `request` themselves. `id`, `category` (ours or the paper's), `difficulty` and `hazard` are optional.
         cases: Where the examples' cases are from; see `sources.load`.
 
     Raises:
         DataError: When anything does not fit.
     """
-    from pathlib import Path
+    if examples == "paper":
+        from curate_inspect.paper import rated_replies
 
-    path = bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else Path(examples).expanduser()
+        rows = rated_replies()
+    else:
+        rows = rows_of(bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else Path(examples).expanduser())
     faults: list[Fault] = []
     samples: list[Sample] = []
-    for row in rows_of(path):
+    for row in rows:
         if isinstance(row, Fault):
             faults.append(row)
             continue
@@ -82,22 +87,29 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
         else:
             faults += at(made, file, line)
     if not faults and not samples:
-        faults.append(Fault(str(path), 0, "", "has no examples", "give one example a line"))
+        faults.append(Fault(examples, 0, "", "has no examples", "give one example a line"))
     if faults:
         raise DataError(faults)
     return MemoryDataset(samples, name=examples)
 
 
+# Ratings as JSON, CSV and spreadsheets give them.
+_RATINGS = {f"{rating}{zeros}": label for rating, label in enumerate(LABELS) for zeros in ("", ".0")}
+
+
 def _sample(record: dict[str, Any], cases: str, default_id: str) -> Sample | list[Fault]:
     faults: list[Fault] = []
-    raters = {"rating": record["rating"]} if record.get("rating") is not None else {}
-    raters |= {name: record[name] for name in sorted(record) if name.startswith("human_")} if not raters else {}
+    reply = record.get("reply", record.get("response"))
+    record = {name: value for name, value in record.items() if value not in (None, "")}  # blank cells of a table
+    names = ["rating"] if "rating" in record else sorted(name for name in record if name.startswith("human_"))
+    raters = {name: _RATINGS.get(str(record[name]).strip()) for name in names}
     if not raters:
         faults.append(fault("rating", "is missing", "give 0, 1 or 2, or the ratings human_1, human_2, …"))
-    faults += [fault(name, f"{r!r} is no rating", "give 0, 1 or 2") for name, r in raters.items() if r not in (0, 1, 2)]
-    if not isinstance(record.get("reply"), str):
-        faults.append(fault("reply", f"{record.get('reply')!r:.60} is no text", "give the assistant's reply"))
+    faults += [fault(n, f"{record[n]!r:.60} is no rating", "give 0, 1 or 2") for n, label in raters.items() if label is None]
+    if not isinstance(reply, str):
+        faults.append(fault("reply", f"{reply!r:.60} is no text", "give the assistant's reply"))
     constraint, request, hazard, category = (record.get(name) for name in ("constraint", "request", "hazard", "category"))
+    category = PUBLISHED_CATEGORIES.get(str(category), category)
     if record.get("case"):
         case = load(cases).by_id.get(record["case"])
         if case is None:
@@ -114,16 +126,16 @@ def _sample(record: dict[str, Any], cases: str, default_id: str) -> Sample | lis
     if faults:
         return faults
     return Sample(
-        id=record.get("id") or default_id,
-        input=str(record["reply"]) or " ",
-        target=[LABELS[int(rating)] for rating in raters.values()],
+        id=str(record.get("id", default_id)),
+        input=str(reply) or " ",
+        target=[label for label in raters.values() if label],
         metadata={
             "category": category or "unknown",
-            "difficulty": record.get("difficulty") or "unknown",
+            "difficulty": record.get("difficulty", "unknown"),
             "constraint": constraint,
             "hazard": hazard,
             "request": request,
-            "labels": {name: LABELS[int(rating)] for name, rating in raters.items()},
+            "labels": raters,
         },
     )
 

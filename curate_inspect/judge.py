@@ -344,12 +344,19 @@ def graders() -> list[Model]:
     """The models bound to the role `grader`, or the one fixed default.
 
     Raises:
-        PrerequisiteError: When the default cannot be built, for want of a key, say (raised by Inspect).
+        RuntimeError: When the default cannot be built, for want of a key, say; it names the ways out.
     """
     bound = model_roles().get(GRADER_ROLE)
     if isinstance(bound, list):
         return bound
-    return [get_model(role=GRADER_ROLE, default=DEFAULT_GRADER)]  # inspect-evals-lint: ignore[IEBP001] -- in a sample
+    try:
+        return [get_model(role=GRADER_ROLE, default=DEFAULT_GRADER)]  # inspect-evals-lint: ignore[IEBP001] -- in a sample
+    except Exception as error:  # whatever a provider raises that is not installed or has no key
+        raise RuntimeError(
+            f"There is no grader: the default, {DEFAULT_GRADER}, cannot be used. "
+            f"Give its key as OPENAI_API_KEY, or another grader with --model-role {GRADER_ROLE}=PROVIDER/MODEL, "
+            f"or -T scorer=mention to do without."
+        ) from error
 
 
 def is_self(grader: Model) -> bool:

@@ -101,5 +101,6 @@ def _sample(
             "cases": source.name,
             "data_version": source.version,
             "seed": seed,
+            **({"doubts": list(case.doubts)} if case.doubts else {}),
         },
     )

@@ -50,22 +50,20 @@ def _constraints(case: Case) -> list[str]:
 
 def _situation(users: Sequence[str]) -> Situation:
     final = users[-1]
-    told: tuple[str, int, Case] | None = None
-    for case in loaded():
-        for constraint in _constraints(case):
-            for ago, text in enumerate(reversed(users)):
-                if constraint in text:
-                    told = (constraint, ago, case)
+    said = "\x1f".join(users)
+    known = ((constraint, case) for case in loaded() for constraint in _constraints(case))
+    told = next(((constraint, case) for constraint, case in known if constraint in said), None)
+    ago = next(i for i, text in enumerate(reversed(users)) if told[0] in text) if told else 0
     others = next((text for text in users if text.startswith(COMPANIONS)), "")
     wishes = 0
     if told:
-        case = told[2]
-        wishes = sum(other.preference in others for other in case.others)
+        wishes = sum(other.preference in others for other in told[1].others)
     strangers = 3 if others and not wishes else 0
-    safe = bool(told and told[2].control and any(c in final for c in (told[2].control.solo, told[2].control.joint)))
+    control = told[1].control if told else None
+    safe = control is not None and (control.solo in final or control.joint in final)
     hint = 2 if GUIDED in final else 1 if HELPFUL_HARMLESS in final else 0
-    key = hashlib.sha256("\x1f".join(users).encode()).hexdigest()
-    return Situation(told[0] if told else None, safe, wishes, strangers, told[1] if told else 0, hint, key)
+    key = hashlib.sha256(said.encode()).hexdigest()
+    return Situation(told[0] if told else None, safe, wishes, strangers, ago, hint, key)
 
 
 def _chance(situation: Situation, name: str) -> float:
@@ -186,6 +184,17 @@ def _sections(prompt: str) -> list[str]:
     return ["\n".join(part) for part in parts]
 
 
+def simulated_reply(name: str, system: str, users: Sequence[str]) -> str:
+    """What a simulated model says.
+
+    Args:
+        name: One of `ASSISTANTS`, or `JUDGE`.
+        system: The system message, "" when there is none.
+        users: The user's messages so far.
+    """
+    return _judge_reply(system, users[0]) if name == JUDGE else _assistant_reply(name, users)
+
+
 class SimulatedAPI(ModelAPI):
     """The provider `curate`: `curate/attentive`, `curate/forgetful`, `curate/agreeable`, `curate/cautious`, `curate/judge`.
 
@@ -211,8 +220,7 @@ class SimulatedAPI(ModelAPI):
         """Answer by rule."""
         users = [message.text for message in input if message.role == "user"]
         system = next((message.text for message in input if message.role == "system"), "")
-        judging = self.model_name == JUDGE
-        reply = _judge_reply(system, users[0]) if judging else _assistant_reply(self.model_name, users)
+        reply = simulated_reply(self.model_name, system, users)
         output = ModelOutput.from_content(model=f"curate/{self.model_name}", content=reply)
         # Without usage Inspect would download a tokenizer to count.
         sizes = sum(len(message.text) for message in input) // 4, len(reply) // 4

@@ -4,8 +4,10 @@ Each stage adds its part of the script and lets the model answer. A scenario of 
 """
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import lru_cache
+from typing import Any
 
 from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -29,14 +31,14 @@ def _script(
     return script(case, scenario, variant, draw(source.pools, case, seed=seed, epoch=epoch, trivia_turns=trivia_turns))
 
 
-def turns_of(state: TaskState) -> tuple[Turn, ...]:
-    """The whole script of a sample made by `samples.build`, for the sample's epoch."""
-    m = state.metadata
-    return _script(m["cases"], m["case"], m["scenario"], m["variant"], m["trivia_turns"], m["seed"], state.epoch)
+def turns_of(metadata: Mapping[str, Any], epoch: int) -> tuple[Turn, ...]:
+    """The whole script of a sample made by `samples.build`, by the sample's metadata and epoch."""
+    m = metadata
+    return _script(m["cases"], m["case"], m["scenario"], m["variant"], m["trivia_turns"], m["seed"], epoch)
 
 
 async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bool, stored: bool = False) -> TaskState:
-    turns = [turn for turn in turns_of(state) if turn.stage == stage]
+    turns = [turn for turn in turns_of(state.metadata, state.epoch) if turn.stage == stage]
     for turn in turns:
         # A stage of one turn has its solver's span already.
         async with span(turn.name) if len(turns) > 1 else nullcontext():
@@ -44,15 +46,24 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
             if stored:
                 state.messages.append(ChatMessageAssistant(content=turn.answer))
             elif share:
-                # Other cases may begin with the same words (in `middle`), and are to stay independent.
-                policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"case": state.metadata["case"]})
                 async with concurrency(_prefix_key(state), 1, visible=False):
-                    state = await generate(state, cache=policy)
+                    state = await _generate_shared(state, generate)
             else:
                 state = await generate(state)
             if stage != "request":
                 _fill_empty_reply(state)
     return state
+
+
+async def _generate_shared(state: TaskState, generate: Generate) -> TaskState:
+    for attempt in range(2):
+        # Other cases may begin with the same words (in `middle`), and are to stay independent.
+        policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"case": state.metadata["case"], "attempt": str(attempt)})
+        try:
+            return await generate(state, cache=policy)
+        except IndexError:
+            continue  # an answer without choices; it is in the cache and would come back at every retry
+    return await generate(state)
 
 
 def _prefix_key(state: TaskState) -> str:

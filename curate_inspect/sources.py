@@ -7,7 +7,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,10 +63,11 @@ def load(cases: str = "bundled") -> Source:
     """Load cases with their distractors.
 
     Args:
-        cases: "bundled"; a path to a `.jsonl`, `.csv` or `.xlsx` file or to a folder, with the fields of our cases or the columns
-            of the published workbook; or the hub id or local path of a data set that `datasets` can load. Distractors beside
-            the cases are used (`distractors/*.jsonl`, or the published `facts.xlsx`, `trivia.xlsx` and `prefs.xlsx`),
-            otherwise the bundled ones.
+        cases: "bundled"; "paper" for the published cases with their mechanical errata corrected, "paper-raw" for them as they are
+            (see `paper.load_paper`); a path to a `.jsonl`, `.csv` or `.xlsx` file or to a folder, with the fields of our cases
+            or the columns of the published workbook; or the hub id or local path of a data set that `datasets` can load.
+            Distractors beside the cases are used (`distractors/*.jsonl`, or the published `facts.xlsx`, `trivia.xlsx` and
+            `prefs.xlsx`), otherwise the bundled ones.
 
     A source is read once in a process.
 
@@ -91,17 +92,22 @@ def _load(cases: str) -> Source:
         folder = bundled_folder()
         verify_manifest(folder)
         return Source(cases, DATA_VERSION, read_cases(folder / "cases"), read_pools(folder / "distractors"))
+    if cases in ("paper", "paper-raw"):
+        from curate_inspect.paper import load_paper
+
+        return load_paper(cases)
     path = Path(cases).expanduser()
     records = read_cases(path) if path.exists() or _is_path(cases) else read_hub(cases)
     pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
-    return Source(cases, _digest(records, pools), records, pools)
+    return Source(cases, digest(records, pools), records, pools)
 
 
 def _is_path(cases: str) -> bool:
     return cases.endswith(SUFFIXES) or cases.startswith((".", "/", "~", "\\")) or cases.count("/") > 1
 
 
-def _digest(cases: tuple[Case, ...], pools: Pools) -> str:
+def digest(cases: tuple[Case, ...], pools: Pools) -> str:
+    """The version of data that have none of their own: a hash of every text."""
     text = "\n".join([case.model_dump_json() for case in cases] + [repr(pools)])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -158,7 +164,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     Raises:
         DataError: When anything does not fit.
     """
-    return _cases_of(_rows_at(path), str(path))
+    return cases_of(_rows_at(path), str(path))
 
 
 def read_hub(name: str) -> tuple[Case, ...]:
@@ -175,10 +181,19 @@ def read_hub(name: str) -> tuple[Case, ...]:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         remedy = "give a file, a folder, or the id of a data set that `datasets` can load"
         raise DataError([Fault(name, 0, "", f"is no file, and no data set could be loaded ({first})", remedy)]) from error
-    return _cases_of(((f"{name}[{split}]", i, dict(row)) for split in loaded for i, row in enumerate(loaded[split], 1)), name)
+    return cases_of(((f"{name}[{split}]", i, dict(row)) for split in loaded for i, row in enumerate(loaded[split], 1)), name)
 
 
-def _cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
+def cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
+    """The cases of some records.
+
+    Args:
+        rows: Records of our schema, nested or flat, or of a published workbook; with faults in place of what cannot be read.
+        where: Names them in an error.
+
+    Raises:
+        DataError: When anything does not fit, or there are none.
+    """
     faults: list[Fault] = []
     good: list[Case] = []
     places: list[tuple[str, int]] = []
@@ -210,15 +225,24 @@ def _rows_at(path: Path) -> Iterator[Row | Fault]:
         if not files:
             yield Fault(str(folder), 0, "", "has no case files", f"put {', '.join(SUFFIXES)} files into it")
         for file in files:
-            yield from rows_of(file)
+            yield from rows_of(file, case_columns)
     else:
-        yield from rows_of(path)
+        yield from rows_of(path, case_columns)
 
 
-def rows_of(path: Path) -> Iterator[Row | Fault]:
-    """The records of one file, with faults in place of what cannot be read."""
+# Says what is wrong with the columns of a table.
+ColumnCheck = Callable[[list[str]], Iterable[Fault]]
+
+
+def rows_of(path: Path, check: ColumnCheck = lambda columns: ()) -> Iterator[Row | Fault]:
+    """The records of one file, with faults in place of what cannot be read.
+
+    Args:
+        path: A `.jsonl`, `.csv` or `.xlsx` file.
+        check: What the columns of a table must satisfy; a table that doesn't is not read.
+    """
     name = str(path)
-    readers = {".jsonl": _jsonl, ".csv": _csv, ".xlsx": _xlsx}
+    readers: dict[str, Callable[[Path, ColumnCheck], Iterator[Row | Fault]]] = {".jsonl": _jsonl, ".csv": _csv, ".xlsx": _xlsx}
     if not path.is_file():
         yield Fault(name, 0, "", "is not there", "check the path; give a file, a folder, or the id of a hub data set")
     elif path.suffix not in readers:
@@ -226,10 +250,10 @@ def rows_of(path: Path) -> Iterator[Row | Fault]:
     elif not path.read_bytes().strip():
         yield Fault(name, 0, "", "is empty", "give one case a line or row")
     else:
-        yield from readers[path.suffix](path)
+        yield from readers[path.suffix](path, check)
 
 
-def _jsonl(path: Path) -> Iterator[Row | Fault]:
+def _jsonl(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
     # Lines end at \n alone: JSON strings may hold other line separators.
     for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
@@ -247,7 +271,7 @@ def _jsonl(path: Path) -> Iterator[Row | Fault]:
                 yield Fault(str(path), number, "", f"is a JSON {type(record).__name__}", "write one JSON object on one line")
 
 
-def _csv(path: Path) -> Iterator[Row | Fault]:
+def _csv(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -255,12 +279,12 @@ def _csv(path: Path) -> Iterator[Row | Fault]:
         return
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
     try:
-        yield from _table(path, ((reader.line_num, row) for row in reader))
+        yield from _table(path, ((reader.line_num, row) for row in reader), check)
     except csv.Error as error:
         yield Fault(str(path), reader.line_num, "", f"is no complete CSV ({error})", "close the quotes")
 
 
-def _xlsx(path: Path) -> Iterator[Row | Fault]:
+def _xlsx(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
     import zipfile
 
     import openpyxl
@@ -271,10 +295,10 @@ def _xlsx(path: Path) -> Iterator[Row | Fault]:
     except (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError) as error:
         yield Fault(str(path), 0, "", f"is no readable workbook ({error})", "save it as .xlsx")
         return
-    yield from _table(path, enumerate(sheet.iter_rows(values_only=True), 1))
+    yield from _table(path, enumerate(sheet.iter_rows(values_only=True), 1), check)
 
 
-def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]]) -> Iterator[Row | Fault]:
+def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]], check: ColumnCheck) -> Iterator[Row | Fault]:
     header: list[str] = []
     for number, cells in rows:
         values = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
@@ -282,7 +306,7 @@ def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]]) -> Iterator[Ro
             continue
         if not header:
             header = [str(v or "") for v in values]
-            faults = list(_header_faults(path, number, header))
+            faults = at([*_repeated(header), *check(header)], str(path), number)
             yield from faults
             if faults:
                 return
@@ -292,18 +316,21 @@ def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]]) -> Iterator[Ro
             yield str(path), number, {name: v for name, v in zip(header, values, strict=False) if name}
 
 
-def _header_faults(path: Path, number: int, header: list[str]) -> Iterator[Fault]:
-    if any(name in header for name in _PUBLISHED):
-        wanted = [name for name in _PUBLISHED if name not in _PUBLISHED_REVERSED]
-        if any(name in header for name in _PUBLISHED_REVERSED):
-            wanted = list(_PUBLISHED)
+def _repeated(columns: list[str]) -> Iterator[Fault]:
+    for name in sorted({name for name in columns if name and columns.count(name) > 1}):
+        yield fault(name, "comes twice among the columns", "name each once")
+
+
+def case_columns(columns: list[str]) -> Iterator[Fault]:
+    """The columns that a table of cases lacks, be it in our schema or in the published form."""
+    if any(name in columns for name in PUBLISHED_COLUMNS):
+        switched = any(name in columns for name in _PUBLISHED_REVERSED)
+        wanted = [name for name in PUBLISHED_COLUMNS if switched or name not in _PUBLISHED_REVERSED]
     else:
         wanted = ["id", "category", "constraint", *_FLAT_TEXTS]
     for name in wanted:
-        if name not in header:
-            yield Fault(str(path), number, name, "is a missing column", "name the columns in the first row")
-    for name in sorted({name for name in header if name and header.count(name) > 1}):
-        yield Fault(str(path), number, name, "comes twice among the columns", "name each once")
+        if name not in columns:
+            yield fault(name, "is a missing column", "name the columns in the first row")
 
 
 _FLAT_TEXTS = (
@@ -344,7 +371,7 @@ def _blank(value: Any) -> bool:
 
 # --- The published workbooks' columns ---
 
-_PUBLISHED = {
+PUBLISHED_COLUMNS = {
     "User's hard constraint": "constraint",
     "Person B's preferences": "others.0.preference",
     "Person C's strong preferences": "others.1.preference",
@@ -358,7 +385,7 @@ _PUBLISHED = {
     "User as Person B's preferences": "reversed.preference",
 }
 _PUBLISHED_REVERSED = ("Person as User's hard constraint", "User as Person B's preferences")
-_PUBLISHED_CATEGORIES = {
+PUBLISHED_CATEGORIES = {
     "Severe allergy": "allergy",
     "Severe phobia": "phobia",
     "Physical constraint": "physical_constraint",
@@ -367,14 +394,14 @@ _PUBLISHED_CATEGORIES = {
 
 
 def _is_published(record: Mapping[str, Any]) -> bool:
-    return any(name in record for name in _PUBLISHED)
+    return any(name in record for name in PUBLISHED_COLUMNS)
 
 
 def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
     """A case from a row of a published workbook, as it stands there; its id tells the row."""
     faults = []
     texts: dict[str, Any] = {}
-    for column, field in _PUBLISHED.items():
+    for column, field in PUBLISHED_COLUMNS.items():
         value = record.get(column)
         if _blank(value):
             if column not in _PUBLISHED_REVERSED or column in record:
@@ -384,15 +411,15 @@ def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
         else:
             texts[field] = value
     category = texts.get("category")
-    if category in _PUBLISHED_CATEGORIES:
-        texts["category"] = _PUBLISHED_CATEGORIES[category]
+    if category in PUBLISHED_CATEGORIES:
+        texts["category"] = PUBLISHED_CATEGORIES[category]
     elif category is not None and category not in CATEGORIES:
-        known = ", ".join([*_PUBLISHED_CATEGORIES, *CATEGORIES])
+        known = ", ".join([*PUBLISHED_CATEGORIES, *CATEGORIES])
         faults.append(fault("Category", f"{category!r} is unknown", f"use one of {known}"))
     if faults:
         return faults
     for i in range(3):
-        found = re.match(r"My ([\w-]+)", texts[f"others.{i}.preference"])
+        found = re.match(r"My ((?:closest |best )?[\w-]+)", texts[f"others.{i}.preference"])
         texts[f"others.{i}.relation"] = found[1] if found else "friend"
     return parse_case(_nested({"id": f"{texts['category']}-{row:03d}", **texts}))
 

@@ -146,7 +146,7 @@ def curate(
     model, with a mention check by words beside it. Method: arXiv 2410.21159; data: `data/README.md`.
 
     Args:
-        cases: "bundled", a path, or a hub id; see `sources.load`.
+        cases: "bundled", "paper", "paper-raw", a path, or a hub id; see `sources.load`.
         scenarios: Any of 1 (alone), 2, 3, 4 (one, two, three others who want it), 5 (three strangers).
         categories: Any of "allergy", "phobia", "physical_constraint", "trauma".
         per_category: Only the first so many cases of each category.
@@ -530,7 +530,7 @@ def judge_agreement(examples: str = "bundled", cases: str = "bundled") -> Task:
     and agreement by category and by kind of difficulty. No grader role is needed.
 
     Args:
-        examples: "bundled", or a file of rated replies; see `agreement.read_examples`.
+        examples: "bundled", "paper", or a file of rated replies; see `agreement.read_examples`.
         cases: Where the cases of the examples are from, as in `curate`.
 
     Raises:

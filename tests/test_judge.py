@@ -244,4 +244,4 @@ def test_without_a_grader_nothing_is_generated(run) -> None:
     (log,) = run(allergy(per_category=1), model.model, model_roles={})
     assert log.status == "error"
     assert model.calls == []
-    assert "OPENAI_API_KEY" in log.error.message
+    assert all(way in log.error.message for way in ("OPENAI_API_KEY", "--model-role grader=", "-T scorer=mention"))
