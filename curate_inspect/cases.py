@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -176,14 +176,23 @@ def _from_pydantic(kind: str, loc: tuple[int | str, ...], message: str, value: A
 # --- Stems ---
 
 _STRAIGHT = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u2010\u2011", "'''\"\"--")
-# Soft hyphens, zero-width and direction marks, variation selectors, tag characters: nobody sees them, and they would split words.
-_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]")
+# Letters and marks that show nothing: grapheme joiner, fillers, variation selectors, blank Braille.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+
+
+def visible(text: str) -> str:
+    """Text without what no reader would see, which can hide words or split them; every separator of lines becomes "\\n"."""
+    if text.isascii() and text.isprintable():
+        return text
+    lines = _BLANK.sub("", "\n".join(text.splitlines()))
+    return "".join(c for c in lines if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cs", "Cn"))
 
 
 def plain(text: str) -> str:
     """Text as stems are matched against it: lower case, straight quotes, single spaces, nothing invisible."""
+    text = visible(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_STRAIGHT)
+        text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
     return re.sub(r"\s+", " ", text).lower().strip()
 
 

@@ -172,16 +172,9 @@ def _judge_reply(system: str, prompt: str) -> str:
 
 
 def _sections(prompt: str) -> list[str]:
-    """The quoted parts of a question to the judge."""
-    parts: list[list[str]] = []
-    inside = False
-    for line in prompt.split("\n"):
-        if line.startswith("| "):
-            if not inside:
-                parts.append([])
-            parts[-1].append(line[2:])
-        inside = line.startswith("| ")
-    return ["\n".join(part) for part in parts]
+    """The quoted parts of a question to the judge; no quoted line is blank, so blank lines part them."""
+    parts = ([line[2:] for line in part.split("\n") if line.startswith("| ")] for part in prompt.split("\n\n"))
+    return ["\n".join(lines) for lines in parts if lines]
 
 
 def simulated_reply(name: str, system: str, users: Sequence[str]) -> str:

@@ -30,6 +30,8 @@ from curate_inspect.scorers import curate_judge
 from curate_inspect.simulated import SimulatedAPI
 from curate_inspect.sources import bundled_folder, load
 
+# The logs are made once, so all tests of this module run in one process.
+pytestmark = pytest.mark.xdist_group("report")
 MODELS = ("attentive", "forgetful", "agreeable", "cautious")
 FORGETFUL = "curate/forgetful (simulated)"
 EXAMPLES = [
@@ -151,13 +153,13 @@ def expected_difference(first: list[EvalSample], second: list[EvalSample], hit: 
         by_case[key[0]].append(two[key] - one[key])
     means = [sum(values) / len(values) for values in by_case.values()]
     value = sum(means) / len(means)
-    lower, upper = value, value
+    lower, upper = math.nan, math.nan
     if len(set(means)) > 1:
         lower, upper = stats.t.interval(0.95, len(means) - 1, value, stats.sem(means))
     better, worse = sum(m > 0 for m in means), sum(m < 0 for m in means)
     chances = [math.comb(better + worse, k) / 2 ** (better + worse) for k in range(better + worse + 1)]
     p = sum(chance for chance in chances if chance <= chances[better] * (1 + 1e-9))
-    figures = {"value": value, "lower": max(-1, lower), "upper": min(1, upper), "n": sum(map(len, by_case.values()))}
+    figures = {"value": value, "lower": max(lower, -1), "upper": min(upper, 1), "n": sum(map(len, by_case.values()))}
     return figures | {"cases": len(means), "better": better, "worse": worse, "p": min(1, p)}
 
 
@@ -428,6 +430,7 @@ def rows_with(row: Row, count: int, **setup: str) -> list[Row]:
         {"seed": "1"},
         {"trivia turns": "5"},
         {"temperature": "0.7"},
+        {"model args": '{"revision": "other"}'},
     ],
 )
 def test_what_cannot_be_compared_is_a_row_of_its_own(whole, setup: dict[str, str]) -> None:
@@ -462,6 +465,23 @@ def test_the_header_says_what_differs(private, whole) -> None:
     text = (written / "report.md").read_text(encoding="utf-8")
     assert "## Kept apart" in text and "judge is mockllm/counting, elsewhere curate/judge (simulated)" in text
     assert "--temperature 0.5" in text
+
+
+def test_arguments_of_the_model_and_a_range_of_samples_are_in_the_row_and_the_command(whole, private) -> None:
+    (info,) = list_eval_logs(str(whole))
+    log = read_eval_log(info)
+    log.eval.model_args = {"revision": "other"}
+    log.eval.config.limit = (0, 20)
+    write_eval_log(log, str(private / "arguments" / "arguments.eval"))
+    read = read_logs([str(whole), str(private / "arguments")])
+    assert order(label(read.rows)[0]) == [FORGETFUL, f'{FORGETFUL} [model args {{"revision": "other"}}]']
+    (command,) = [used.command for used in read.used if used.path.endswith("arguments.eval")]
+    assert "-M revision=other" in command and "--limit 1-20" in command
+
+
+def test_a_row_is_not_compared_with_itself(whole, tmp_path) -> None:
+    with pytest.raises(ValueError, match="name the same row"):
+        write_report([str(whole)], tmp_path, ("curate/forgetful", FORGETFUL))
 
 
 def test_a_log_that_was_scored_again_has_a_row_for_each_judge(private, whole) -> None:

@@ -91,6 +91,8 @@ def test_pairs_lack_no_partner_and_cases_count_once() -> None:
     assert (d.lower, d.upper) == pytest.approx((max(-1, expected[0]), min(1, expected[1])))
     assert math.isnan(paired({}, second).value)
     assert math.isnan(paired({("a", "1"): True}, {("a", "1"): False}).lower)
+    alike = paired({(case, "1"): False for case in "abc"}, {(case, "1"): True for case in "abc"})
+    assert (alike.value, alike.better) == (1, 3) and math.isnan(alike.lower) and math.isnan(alike.upper)
 
 
 def test_holm_is_the_step_down_method() -> None:

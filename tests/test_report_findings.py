@@ -1,5 +1,7 @@
 """What a report says in sentences."""
 
+from dataclasses import replace
+
 import pytest
 
 from curate_inspect.report.findings import findings, p_value, points
@@ -73,11 +75,26 @@ def test_what_is_no_finding_is_not_called_one(rows: list[Row], sentence: str) ->
     assert said(rows)[1].endswith(sentence)
 
 
+def test_scenarios_that_hurt_alike_or_as_surely_are_named_too() -> None:
+    alike = said(played(20, {2: 12, 4: 12}))[1]
+    assert alike.startswith("Scenario 2 (") and " As many points are lost in scenario 4 (three others want it)." in alike
+    assert alike.endswith("More than chance as well: scenario 4 (−60.0 points).")
+    less = said(played(20, {2: 10, 4: 12}))[1]
+    assert less.startswith("Scenario 4 (") and less.endswith("More than chance as well: scenario 2 (−50.0 points).")
+    # Of two with the same loss the clearer one speaks.
+    rows = played(20, {4: 6}) + [row(case, 3, "fail" if case < 8 else "pass") for case in range(20)]
+    rows = [replace(r, value="fail") if r.scenario == 1 and r.case in ("case-18", "case-19") else r for r in rows]
+    assert said(rows)[1].startswith("Scenario 4 (")
+
+
 def test_variants_and_over_caution_have_their_sentences() -> None:
     rows = [row(case, 3, "fail", kind="ablations") for case in range(10)]
     rows += [row(case, 3, "pass", kind="ablations", variant="guided") for case in range(10)]
     rows += [row(case, 3, "fail", kind="ablations", variant="neutral") for case in range(10)]
     assert said(rows) == ["Variants that change its pass rate by more than chance: guided (+100.0 points)."]
+    same = [row(case, 3, "pass", kind="ablations", variant=variant) for case in range(10) for variant in ("baseline", "neutral")]
+    assert said(same) == ["No variant is shown to change its pass rate: each difference may be chance."]
+    assert said(same[:8]) == ["With 4 cases no test could tell from chance what the variants change; run more."]
     rows = [
         row(case, 1, "over_cautious" if case < 5 else "at_ease", kind="over_caution", variant="control") for case in range(10)
     ]

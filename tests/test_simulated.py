@@ -5,8 +5,13 @@ from conftest import Counting, metrics_of
 from inspect_ai.model import get_model
 
 from curate_inspect import ablations, curate, over_caution, retention
+from curate_inspect.dialogue import SCENARIOS, Scenario, script
+from curate_inspect.distractors import draw
+from curate_inspect.mention import mentions
+from curate_inspect.simulated import simulated_reply
+from curate_inspect.sources import load
 
-FEW = 6
+FEW = 3
 
 
 @pytest.mark.parametrize(
@@ -19,10 +24,19 @@ FEW = 6
     ],
 )
 def test_passes_and_over_caution(run, model: str, passes, over_cautious) -> None:
-    main, controls = run([curate(per_category=FEW), over_caution(per_category=FEW)], f"curate/{model}")
+    main, controls = run([curate(per_category=2, scenarios=[1, 4]), over_caution(per_category=1)], f"curate/{model}")
     assert passes[0] <= metrics_of(main)["pass_rate"] <= passes[1]
     rate = metrics_of(controls, "over_caution_judge")["over_caution_rate"]
     assert over_cautious[0] <= rate <= over_cautious[1]
+
+
+def test_every_control_is_told_from_its_request() -> None:
+    source = load()
+    for case in source.cases:
+        drawn = draw(source.pools, case, seed=0, epoch=1, trivia_turns=3)
+        users = [turn.text for turn in script(case, 5, "control", drawn)]
+        assert simulated_reply("attentive", "", users).startswith("Yes"), case.id
+        assert simulated_reply("cautious", "", users).startswith("No"), case.id
 
 
 def test_agreeable_is_wrong_despite_noticing(run) -> None:
@@ -32,17 +46,26 @@ def test_agreeable_is_wrong_despite_noticing(run) -> None:
     assert set(factors) == {"wrong_despite_noticing"}
 
 
-def test_forgetful_shows_the_papers_pattern(run) -> None:
-    (log,) = run(curate(per_category=10), "curate/forgetful", epochs=2, log_realtime=False)
-    one, two, three, four, five = (metrics_of(log)[f"scenario_{i}"] for i in range(1, 6))
+def passes(scenario: Scenario, trivia_turns: int = 3, epochs: int = 2) -> float:
+    """The share of the bundled cases in which `forgetful` remembers, played without Inspect."""
+    source = load()
+    hits = []
+    for case in source.cases[::2]:
+        for epoch in range(1, epochs + 1):
+            drawn = draw(source.pools, case, seed=0, epoch=epoch, trivia_turns=trivia_turns)
+            users = [turn.text for turn in script(case, scenario, "baseline", drawn)]
+            hits.append(mentions(simulated_reply("forgetful", "", users), case.cues) is not None)
+    return sum(hits) / len(hits)
+
+
+def test_forgetful_shows_the_papers_pattern() -> None:
+    one, two, three, four, five = (passes(scenario) for scenario in SCENARIOS)
     assert one > two > three > four
     assert one > five > three
 
 
-def test_forgetful_forgets_with_time(run) -> None:
-    (log,) = run(retention(per_category=8, trivia_turns=[0, 100]), "curate/forgetful", epochs=2)
-    figures = metrics_of(log)
-    assert figures["trivia_turns_0"] > figures["trivia_turns_100"] + 0.2
+def test_forgetful_forgets_with_time() -> None:
+    assert passes(1, trivia_turns=0, epochs=1) > passes(1, trivia_turns=100, epochs=1) + 0.2
 
 
 @pytest.mark.parametrize("model", ["attentive", "forgetful", "agreeable", "cautious"])

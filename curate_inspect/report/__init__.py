@@ -43,6 +43,8 @@ def write_report(
     progress(f"counting {len(logs.rows)} verdicts")
     frame, apart = tables.label(logs.rows)
     compared = (tables.find_row(frame, compare[0]), tables.find_row(frame, compare[1])) if compare else None
+    if compared and compared[0] == compared[1]:
+        raise ValueError(f"--compare: {compare} name the same row; name two of: {', '.join(sorted(frame['row'].unique()))}")
     found = tables.all_results(frame)
     if compared:
         found += tables.comparison(frame, *compared)

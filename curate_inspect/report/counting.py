@@ -75,7 +75,8 @@ class Difference:
 
     Attributes:
         value: The mean over cases of each case's mean difference.
-        lower: Of the t interval over cases; NaN of one case.
+        lower: Of the t interval over cases; NaN of one case, and where all cases differ alike, since that says nothing about how
+            far they vary.
         upper: As `lower`.
         cases: How many cases have a pair.
         pairs: How many pairs there are.
@@ -114,7 +115,7 @@ def paired(first: Mapping[tuple[str, ...], bool], second: Mapping[tuple[str, ...
     better, worse = int((means > 0).sum()), int((means < 0).sum())
     value = math.fsum(means) / means.size
     half = NAN
-    if means.size > 1:
+    if np.unique(means).size > 1:
         half = float(stats.t.ppf((1 + LEVEL) / 2, means.size - 1) * means.std(ddof=1) / np.sqrt(means.size))
     lower, upper = float(np.maximum(value - half, -1)), float(np.minimum(value + half, 1))
     return Difference(value, lower, upper, means.size, len(keys), better, worse, exact_p(better, worse))

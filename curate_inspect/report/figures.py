@@ -148,15 +148,23 @@ def _scenarios(results: pd.DataFrame, rows: list[str]) -> Figure | None:
     )
     shape = alt.Shape("measure:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=["circle", "triangle-up"])
     tips = _tips(("row:N", "model", ""), ("level:N", "scenario", ""), ("measure:N", "share", ""), *_INTERVAL)
+
+    def series(i: int, beside: int, dash: list[int]) -> Any:
+        """One of the two, a little beside its scenario so that intervals do not cover each other."""
+        own = mine.transform_filter(alt.datum.measure == _SERIES[i]).encode(color=colour)
+        return (
+            own.mark_rule(strokeWidth=1.5, xOffset=beside).encode(y="lower:Q", y2="upper:Q")
+            + own.mark_line(strokeWidth=2, strokeDash=dash, xOffset=beside)
+            + own.mark_point(size=55, filled=True, opacity=1, xOffset=beside).encode(shape=shape, tooltip=tips)
+        )
+
     layers = (
         grey.mark_line(color=GREY, strokeWidth=1).encode(
             detail="series:N",
             tooltip=_tips(("series:N", "published", ""), ("level:N", "scenario", ""), ("value:Q", "rate", ".1%")),
         )
-        + mine.mark_rule(strokeWidth=1.5).encode(y="lower:Q", y2="upper:Q", color=colour)
-        + mine.transform_filter(alt.datum.measure == _SERIES[0]).mark_line(strokeWidth=2).encode(color=colour)
-        + mine.transform_filter(alt.datum.measure == _SERIES[1]).mark_line(strokeWidth=2, strokeDash=[5, 3]).encode(color=colour)
-        + mine.mark_point(size=55, filled=True, opacity=1).encode(color=colour, shape=shape, tooltip=tips)
+        + series(0, -3, [1, 0])
+        + series(1, 3, [5, 3])
     )
     chart = _panels(layers.properties(width=_PANEL, height=180, data=data), rows, own["row"])
     title = "The pass rate by scenario, one model a panel"

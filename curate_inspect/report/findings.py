@@ -31,9 +31,9 @@ def p_value(p: float) -> str:
     return "–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def within(line: pd.Series, form: str = "to") -> str:
+def within(line: pd.Series, form: str = " to ") -> str:
     """The interval of a line of results."""
-    return "" if pd.isna(line["lower"]) else f"{100 * line['lower']:.1f} {form} {100 * line['upper']:.1f}".replace("-", "−")
+    return "" if pd.isna(line["lower"]) else f"{100 * line['lower']:.1f}{form}{100 * line['upper']:.1f}".replace("-", "−")
 
 
 def findings(results: pd.DataFrame, rows: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -67,14 +67,29 @@ def _worst_scenario(results: pd.DataFrame) -> str:
         lowest = rates.loc[rates["value"].idxmin()]
         where = _scenario(lowest["level"])
         return f"Its pass rate is lowest in {where}; without scenario 1 nothing says whether that is more than chance."
-    worst = differences.loc[differences["value"].idxmin()]
+    # Of several that hurt alike the clearest speaks, and the others are named after it.
+    worst = differences.assign(lost=differences["value"].round(9)).sort_values(["lost", "p"], kind="stable").iloc[0]
     if worst["value"] >= 0:
         return "No scenario lowers its pass rate against scenario 1, where the user is alone."
     where, lost = _scenario(worst["level"]).capitalize(), -100 * worst["value"]
     text = f"{where} hurts it most: {lost:.1f} points below scenario 1 on the same cases"
     if not pd.isna(worst["lower"]):
         text += f" (95\u00a0% interval of the difference {within(worst)}; {worst['worse']} cases worse, {worst['better']} better)"
-    return f"{text}. {_chance(worst, len(differences))}"
+    return f"{text}. {_chance(worst, len(differences))}{_others(differences, worst)}"
+
+
+def _others(differences: pd.DataFrame, worst: pd.Series) -> str:
+    """The other scenarios that hurt as much, or by more than chance."""
+    rest = differences[(differences["level"] != worst["level"]) & (differences["value"] < 0)]
+    alike = rest["value"].round(9) == worst["lost"]
+    clear = rest["p_holm"] < SIGNIFICANT
+    text = ""
+    if alike.any():
+        text += f" As many points are lost in {' and '.join(map(_scenario, rest.loc[alike, 'level']))}."
+    if clear.any():
+        named = ", ".join(f"scenario {line['level']} ({points(line['value'])} points)" for _, line in rest[clear].iterrows())
+        text += f" More than chance as well: {named}."
+    return text
 
 
 def _scenario(level: str) -> str:
@@ -84,9 +99,14 @@ def _scenario(level: str) -> str:
 def _chance(line: pd.Series, tests: int) -> str:
     if line["p_holm"] < SIGNIFICANT:
         return f"That is more than chance (p {_equals(line['p_holm'])}, exact and corrected for {tests} tests)."
-    if 2 * 0.5 ** line["cases"] * tests >= SIGNIFICANT:
+    if not _could_tell(line["cases"], tests):
         return f"With {line['cases']} cases no test could tell that from chance; run more."
     return f"That may be chance (p {_equals(line['p_holm'])}, exact and corrected for {tests} tests)."
+
+
+def _could_tell(cases: int, tests: int) -> bool:
+    """Whether the exact test can come out as more than chance at all, when all cases differ the same way."""
+    return 2 * 0.5**cases * tests < SIGNIFICANT
 
 
 def _equals(p: float) -> str:
@@ -100,7 +120,10 @@ def _variants(results: pd.DataFrame) -> str:
         return ""
     clear = lines[lines["p_holm"] < SIGNIFICANT].sort_values("value")
     if clear.empty:
-        return "None of the variants changes its pass rate by more than chance."
+        cases = int(lines["cases"].max())
+        if not _could_tell(cases, len(lines)):
+            return f"With {cases} cases no test could tell from chance what the variants change; run more."
+        return "No variant is shown to change its pass rate: each difference may be chance."
     named = ", ".join(f"{line['level'].replace('_', ' ')} ({points(line['value'])} points)" for _, line in clear.iterrows())
     return f"Variants that change its pass rate by more than chance: {named}."
 

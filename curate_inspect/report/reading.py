@@ -244,7 +244,9 @@ def _unusable(header: EvalLog) -> str:
     if _is_foreign(header):
         return f"is of the task {header.eval.task!r}, which is none of curate_inspect"
     if header.status != "success":
-        return {"started": "is of a run that has not ended", "cancelled": "was cancelled"}.get(header.status, "ended in an error")
+        return {"started": "is of a run that goes on or broke off", "cancelled": "was cancelled"}.get(
+            header.status, "ended in an error"
+        )
     return "has samples that were invalidated" if header.invalidated else ""
 
 
@@ -256,6 +258,7 @@ def _is_foreign(header: EvalLog) -> bool:
 def _used(path: str, header: EvalLog, samples: int) -> UsedLog:
     spec = header.eval
     options = [f"-T {name}={_argument(value)}" for name, value in spec.task_args_passed.items()]
+    options += [f"-M {name}={_argument(value)}" for name, value in spec.model_args.items()]
     roles = spec.model_roles or {}
     for role, bound in roles.items():
         names = ",".join(config.model for config in (bound if isinstance(bound, list) else [bound]))
@@ -267,7 +270,9 @@ def _used(path: str, header: EvalLog, samples: int) -> UsedLog:
     if spec.config.sample_id is not None:
         options.append(f"--sample-id {_argument(spec.config.sample_id)}")
     if spec.config.limit is not None:
-        options.append(f"--limit {_argument(spec.config.limit)}")
+        limit = spec.config.limit
+        # On the command line a range counts from 1 and includes its end.
+        options.append(f"--limit {limit if isinstance(limit, int) else f'{limit[0] + 1}-{limit[1]}'}")
     return UsedLog(
         path=path,
         task=spec.task,
@@ -390,6 +395,8 @@ def _settings(header: EvalLog) -> dict[str, str]:
     settings = {"data": str((spec.metadata or {}).get("data_version", "")), "task version": str(spec.task_version)}
     if spec.solver:
         settings["solver"] = spec.solver
+    if spec.model_args:
+        settings["model args"] = json.dumps(spec.model_args, default=str, sort_keys=True)
     for name, value in _said(_config(header)).items():
         settings["sampling seed" if name == "seed" else name.replace("_", " ")] = json.dumps(value, default=str)
     return settings

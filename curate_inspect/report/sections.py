@@ -99,7 +99,7 @@ def _with_interval(lines: pd.DataFrame, sign: bool = False) -> str:
         return "–"
     line = lines.iloc[0]
     value = points(line["value"]) if sign else f"{100 * line['value']:.1f}"
-    return f"{value} [{within(line, '–' if not sign else 'to')}]" if not pd.isna(line["lower"]) else value
+    return f"{value} [{within(line, '–' if not sign else ' to ')}]" if not pd.isna(line["lower"]) else value
 
 
 def _count(lines: pd.DataFrame, column: str = "value") -> str:
@@ -146,8 +146,20 @@ def _differences(content: Content, table: str, caption: str, what: str) -> Table
 
 _TEST = (
     "Differences are taken on the same cases, in points of the pass rate. “Better” and “worse” count the cases that differ; the "
-    "exact test (McNemar) asks whether these are equally likely, and Holm's correction allows for the number of tests of a model."
+    "exact test (McNemar) asks whether these are equally likely, and Holm's correction allows for the number of tests of a model. "
+    "Intervals are not corrected: one may leave out 0 where the corrected test says that it may be chance; more cases would tell. "
+    "Where all cases differ alike there is no interval."
 )
+_VARIANT_TEXTS = {
+    "baseline": "the scenario as the benchmark has it",
+    "neutral": "the request as a plain question, without enthusiasm",
+    "middle": "the constraint is said between the trivia questions",
+    "helpful_harmless": "the user asks for a helpful and harmless answer",
+    "guided": "the user asks to think of risks and constraints they may have",
+    "reversed": "the constraint is another person's",
+    "untold": "the constraint is never said",
+    "adjacent": "the constraint is said right before the request",
+}
 
 
 # --- The sections ---
@@ -288,7 +300,9 @@ def _ablations(content: Content) -> Section:
     ]
     caption = "Published (arXiv 2410.21159): passes among passes and fails in per cent; with a sign, points against the baseline."
     tables = [table, rates, Table(caption, ["model", "variant", "figure", "note"], published)]
-    return Section("ablations", "Ablations", [_TEST], content.figures.get("ablations"), tables)
+    meant = "; ".join(f"{level.replace('_', ' ')}: {_VARIANT_TEXTS[level]}" for level in levels)
+    text = [f"What is changed, one thing at a time: {meant}.", _TEST]
+    return Section("ablations", "Ablations", text, content.figures.get("ablations"), tables)
 
 
 def _retention(content: Content) -> Section:
