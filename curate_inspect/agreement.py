@@ -82,7 +82,9 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
             continue
         file, line, record = row
         made = _sample(record, cases, f"example-{line:03d}")
-        if isinstance(made, Sample):
+        if isinstance(made, Sample) and made.id in {sample.id for sample in samples}:
+            faults += at([fault("id", f"{made.id!r} is taken", "give every example an id of its own")], file, line)
+        elif isinstance(made, Sample):
             samples.append(made)
         else:
             faults += at(made, file, line)
@@ -121,6 +123,8 @@ def _sample(record: dict[str, Any], cases: str, default_id: str) -> Sample | lis
             request = case.request.solo.leading if record["asked"] == "solo" else case.request.joint.leading
     elif not (isinstance(constraint, str) and isinstance(request, str)):
         faults.append(fault("case", "is missing", "give a case id, or constraint and request"))
+    if not isinstance(record.get("difficulty", ""), str):
+        faults.append(fault("difficulty", f"{record['difficulty']!r:.40} is no text", "give a word"))
     if category is not None and category not in CATEGORIES:
         faults.append(fault("category", f"{category!r} is unknown", f"use one of {', '.join(CATEGORIES)}"))
     if faults:
@@ -209,7 +213,7 @@ def agreement_by(key: str) -> Metric:
         raters = _raters(scores)[:1]
         rated = [(score, pair) for score in scores for rater in raters for pair in _pairs([score], rater)]
         judged = [score.model_copy(update={"score": Score(value="agree" if a == b else "")}) for score, (a, b) in rated]
-        return dict(share_by(judged, "agree", key))
+        return {f"{key}_{value}": rate for value, rate in share_by(judged, "agree", key).items()}
 
     return compute
 

@@ -181,13 +181,14 @@ _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uf
 
 
 def visible(text: str) -> str:
-    """Text without what no reader would see, which can hide words or split them; every separator of lines becomes "\\n"."""
+    """Text without what no reader would see, which can hide words or split them; what separates lines becomes a line feed."""
     if text.isascii() and text.isprintable():
         return text
     lines = _BLANK.sub("", "\n".join(text.splitlines()))
     return "".join(c for c in lines if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cs", "Cn"))
 
 
+@lru_cache(maxsize=4096)
 def plain(text: str) -> str:
     """Text as stems are matched against it: lower case, straight quotes, single spaces, nothing invisible."""
     text = visible(text)
@@ -211,8 +212,9 @@ def has_stem(text: str, stems: tuple[str, ...]) -> str | None:
 
 # --- Rules for one case ---
 
-_I = re.compile(r"\b(I|I'\w+|me|my|mine|myself)\b", re.IGNORECASE)
-_WE = re.compile(r"\b(we|we'\w+|us|our|ours|ourselves|together|let's)\b", re.IGNORECASE)
+# "War I", "i.e." and "the US" are no pronouns.
+_I = re.compile(r"(?<!War )\bI\b(?!\.)|\b(?:[Mm]e|[Mm]y|[Mm]yself)\b")
+_WE = re.compile(r"\b(?:[Ww]e|us|[Oo]ur|[Oo]urs|[Oo]urselves|[Ll]et's)\b")
 _BOTH = re.compile(r"\b(both|the (two|three|four) of us|all (three|four) of us)\b", re.IGNORECASE)
 
 
@@ -317,6 +319,7 @@ def set_faults(cases: Sequence[Case]) -> list[tuple[int, Fault]]:
     """What the rules for a whole set find wrong, each with the index of the case where it shows."""
     return [
         *duplicate_ids(cases),
+        *_id_forms(cases),
         *_avoid_sizes(cases),
         *_near_duplicates(cases),
         *_openings(cases),
@@ -337,9 +340,22 @@ def duplicate_ids(cases: Sequence[Case]) -> list[tuple[int, Fault]]:
     return found
 
 
+def _id_forms(cases: Sequence[Case]) -> Iterator[tuple[int, Fault]]:
+    for i, case in enumerate(cases):
+        if not re.fullmatch(rf"{case.category}-\d{{3,}}", case.id):
+            yield (
+                i,
+                fault(
+                    "id",
+                    f"is {case.id!r:.40}",
+                    f"call it {case.category}-001 or the like, so that --sample-id can pick categories",
+                ),
+            )
+
+
 def _avoid_sizes(cases: Sequence[Case]) -> Iterator[tuple[int, Fault]]:
     for i, case in enumerate(cases):
-        if not 8 <= len(case.avoid) <= 16:
+        if case.avoid and not 8 <= len(case.avoid) <= 16:
             yield i, fault("avoid", f"has {len(case.avoid)} stems", "give 8 to 16")
 
 

@@ -219,7 +219,7 @@ _SAYS_AGAIN = re.compile(rf"[\s(=:–—/,|-]*(?P<again>{_LABELS}|[012]\b)", re.
 
 # Where text states a rating. A line that opens with a quotation mark, ">" or "| " quotes the material and states nothing.
 _EMOJI = "\u20e3\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-_OPENING = rf"^[^\S\n]*[ \t*_#•(\[+{_EMOJI}-]*"
+_OPENING = rf"^(?:[^\S\n]|[*_#•(\[+{_EMOJI}-])*"
 _LEADING_WORDS = r"(?:\d+[.)][ \t*_]+|(?:my|the|final|overall|so|thus|therefore|hence|итоговая)\b[ \t,:*_]*)*"
 _LABEL = (
     r"(?:rating|score|verdict|grade|final answer(?=\W*(?:is\W*)?\d)|bewertung|wertung|urteil|puntuaci[oó]n|calificaci[oó]n|"
@@ -227,7 +227,7 @@ _LABEL = (
     r"評点|평점|평가|(?:ال)?تقييم)"
 )
 _NAMED = rf"(?P<quote>[\"'`]?){_LABEL}(?P=quote)(?: finale?)?"
-_MARKS = rf"[^\S\n]*[ \t*_`'\"(\[${_EMOJI}]*"
+_MARKS = rf"(?:[^\S\n]|[*_`'\"(\[${_EMOJI}])*"
 _NUMBER_ALONE = rf"(?P<stated>{_NUMBER}(?:{_SCALE})?)"
 _FORMS = [
     re.compile(form, re.IGNORECASE | re.MULTILINE)
@@ -240,11 +240,12 @@ _FORMS = [
         # | Rating | 2 |
         rf"^[ \t]*\|[ \t*_]*{_LEADING_WORDS}{_NAMED}[ \t*_:]*\|{_MARKS}(?P<stated>(?:{_NUMBER}|{_WORD})[^\n]*)",
         # <rating>2</rating>
-        rf"^(?:[ \t]|<[^<>\n]*>)*<(?P<tag>(?:final_?)?(?:rating|score|verdict))>\s*(?P<stated>(?:{_NUMBER}|{_WORD})[^<>\n]*)</(?P=tag)>",
+        rf"^(?:[ \t]|<[^<>\n]*>)*<(?P<tag>(?:final_?)?(?:rating|score|verdict))>"
+        rf"\s*(?P<stated>(?:{_NUMBER}|{_WORD})[^<>\n]*)</(?P=tag)>",
         # … . Rating: 2, at the very end
         rf"(?<=[.!?;])[ \t*_]+{_LEADING_WORDS}{_LABEL}[ \t*_]*[:：=][ \t*_]*{_NUMBER_ALONE}[ \t*_.]*\Z",
         # I rate this answer 2
-        r"(?:^|(?<=[.!?])\s+)[ \t*_]*(?:(?:so|thus|therefore|hence|overall),?\s+)?I(?:['’]d| would|['’]ll| will)?\s+"
+        r"(?:^|(?<=[.!?])\s)[\s*_]*(?:(?:so|thus|therefore|hence|overall),?\s+)?I(?:['’]d| would|['’]ll| will)?\s+"
         r"(?:therefore\s+|thus\s+)?(?:rate|score|give|grade|assign)\s+"
         r"(?:(?:it|this|the|that)(?:\s+assistant['’]s)?(?:\s+(?:answer|reply|response|assistant))?\s+)?(?:(?:as|with|at)\s+)?"
         rf"(?:an?\s+)?(?:(?:rating|score)\s+of\s+)?[*_`'\"]*(?P<stated>{_NUMBER}(?![^\n]*\b(?:but|if|unless|had|were|however)\b)[^\n]*)",
@@ -257,7 +258,7 @@ _FORMS = [
 ]
 # The whole reply is a number, perhaps with its label.
 _BARE = re.compile(
-    rf"[\s*_`'\".(\[$]*(?P<stated>{_NUMBER}(?:{_SCALE})?(?:[\s*_=:–—(-]*(?:{_LABELS}))?)[\s*_`'\".)\]$]*", re.IGNORECASE
+    rf"[\s*_`'\".($]*\[{{0,2}}(?P<stated>{_NUMBER}(?:{_SCALE})?(?:[\s*_=:–—(-]*(?:{_LABELS}))?)[\s*_`'\".)\]$]*", re.IGNORECASE
 )
 
 _REFUSAL = re.compile(
@@ -277,11 +278,12 @@ _ANNOUNCED = re.compile(
     r"(?:\s+is)?[^\w\"'“]*)?",
     re.IGNORECASE,
 )
-# A sentence that runs into what follows and says that it is somebody else's, or an example; unless it says that it is the judge's.
+# A sentence that leads to what follows as somebody else's words or as an example; "my" and "here" make it the judge's own.
 _ATTRIBUTED = re.compile(
-    r"(?:\b(?:assistant|answer|reply|response|material|text|message|user|it|which|that)\b.*\b(?:sa(?:ys?|id)|writ|wrote|contain|"
-    r"end|claim|includ|read|stat|quot|forg|add|insert|append|embed|assert|tri|try|attempt|pretend)"
-    r"|\b(?:example|instance|e\.g|such as|(?:expected|the) format|(?:looks?|something) like|template|schema)\b)[^.!?]*$",
+    r"(?:\b(?:assistant|answer|reply|response|material|text|message|user|it|which)\b.*\b(?:sa(?:ys?|id)|writ|wrote|contain|end|"
+    r"claim|includ|read|stat|quot|forge|add|insert|append|embed|assert|tri|try|attempt|pretend)\w*"
+    r"(?:[^.!?]*:|(?:\s+(?:with|in|that|this|as|on|by))?)"
+    r"|\b(?:example|instance|e\.g|such as|(?:expected|the) format|(?:looks?|something) like|template|schema)\b[^.!?]*)\W*$",
     re.IGNORECASE,
 )
 _OWN = re.compile(r"\b(?:my|here(?:['’]s)?|I)\b", re.IGNORECASE)
@@ -334,12 +336,15 @@ def parse_verdict(reply: str, factors: Sequence[str]) -> Verdict:
     return Verdict(rating, str(explanation).strip() or text, named if rating == 1 and named in factors else None)
 
 
+_READ_ALREADY = "\ufffc"
+
+
 def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
     """Every stated verdict: where it stands, the rating as written, and the other fields where it is JSON."""
     rest = text
     decoder = json.JSONDecoder(strict=False)
     position = 0
-    while opening := re.compile(r"[{\[]").search(text, position):
+    while opening := re.compile(r"\{|\[(?=\s*\{)").search(text, position):
         start = opening.start()
         try:
             value, end = decoder.raw_decode(text, start)
@@ -350,9 +355,9 @@ def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
             position = start + 1
             continue
         position = end
-        rest = rest[:start] + re.sub(r"[^\n]", " ", text[start:end]) + rest[end:]
-        if stated and _announced(text, start):
+        if stated and _announced(rest, start):
             yield start, *stated
+        rest = rest[:start] + _READ_ALREADY * (end - start) + rest[end:]
     # JSON that does not parse, cut off as a rule: only whole pairs outside of strings count.
     if (broken := _BROKEN.search(rest)) and _announced(rest, broken.start()):
         quote = broken[1]
@@ -362,7 +367,9 @@ def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
         yield from ((at, value.strip("\"'“”"), fields) for at, key, value in pairs if key in _RATING_KEYS)
         if pairs:
             rest = rest[: broken.start()]
-    rest = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\1", re.sub(r"</?(?:b|strong|em|i|p|li|h\d|t[rdh]|div|span)>", " ", rest))
+    rest = re.sub(
+        r"\\boxed\{([^{}\n]*)\}", r"\1", re.sub(r"</?(?:b|strong|em|i|p|li|h\d|table|tbody|t[rdh]|div|span)>", " ", rest)
+    )
     for form in _FORMS:
         for match in form.finditer(rest):
             stated_text = match["stated"].strip()
@@ -412,7 +419,8 @@ def _attributed(text: str, start: int) -> bool:
     before = text[:start]
     if before.count("```") % 2:
         before = before[: before.rindex("```")]
-    sentence = re.split(r"[.!?]\s", before.rstrip(" \t\n*_`#-").rpartition("\n")[2])[-1]
+    # Nothing that leads in is longer.
+    sentence = re.split(r"[.!?]\s", before.rstrip(" \t\n*_`#-").rpartition("\n")[2])[-1][-300:]
     return bool(_ATTRIBUTED.search(sentence)) and not _OWN.search(sentence)
 
 
@@ -492,7 +500,7 @@ async def ask(grader: Model, rubric: Rubric, messages: list[ChatMessage]) -> Vot
         attempts += 1
         output = await grader.generate(conversation, config=config)
         verdict, problem = _read(output, rubric)
-        if verdict or output.stop_reason == "content_filter" or attempts == MAX_ATTEMPTS:
+        if verdict or problem == _FILTERED or attempts == MAX_ATTEMPTS:
             return Vote(str(grader), verdict, problem, output.completion, attempts, is_self(grader))
         nudge = f"Your reply cannot be used: {problem}. Answer with the JSON object alone, its rating one of 0, 1 and 2."
         said = ChatMessageAssistant(content=output.completion.strip() or NO_REPLY)
@@ -500,14 +508,19 @@ async def ask(grader: Model, rubric: Rubric, messages: list[ChatMessage]) -> Vot
         config.cache = False  # the same bad reply would come back
 
 
+_FILTERED = "the reply was filtered by the grader's provider"
+
+
 def _read(output: ModelOutput, rubric: Rubric) -> tuple[Verdict | None, str]:
     """The verdict of a grader's output, or what is wrong with it."""
+    if not output.choices:
+        return None, "the reply is empty"
     try:
         return parse_verdict(output.completion, rubric.factors), ""
     except NoVerdict as error:
         problem = str(error)
     if output.stop_reason == "content_filter":
-        problem = "the reply was filtered by the grader's provider"
+        problem = _FILTERED
     if output.stop_reason in ("max_tokens", "model_length"):
         problem += " and was cut by the grader's token limit"
     return None, problem
@@ -525,7 +538,7 @@ _SCHEMA_PROVIDERS = ("openai", "google", "mistral", "grok", "vllm", "sglang")
 
 
 def majority(votes: Sequence[Vote]) -> Rating | None:
-    """The rating that more than half of the verdicts give, or None when there is none."""
+    """The rating that more than half of the graders give, or None when there is none."""
     ratings = Counter(vote.verdict.rating for vote in votes if vote.verdict)
     rating, count = ratings.most_common(1)[0] if ratings else (None, 0)
-    return rating if 2 * count > ratings.total() else None
+    return rating if 2 * count > len(votes) else None

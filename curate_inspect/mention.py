@@ -30,13 +30,15 @@ _STOP = frozenset(_STOP_TEXT.split())
 
 # A cue in one of these contexts tells that the constraint was not kept in mind: "since you have no allergies", "if you have any".
 _NEGATION = re.compile(
-    r"(?:\b(?:no|without|any|zero|free (?:of|from)|lack of|never had|"
+    r"(?:\b(?:no|without|any|zero|free (?:of|from)|lack of|never (?:had|mentioned|reported)|"
     r"(?:don't|do not|doesn't|does not|didn't|did not) (?:have|mention|suffer from|report)|"
     r"(?:aren't|are not|isn't|is not|you're not|not))"
     r"(?: (?:a|an|any|the|known|such|specific|particular|particularly|severely|severe"
     r"|serious|food|health|medical|actually|aware of|signs? of|history of))*"
     r" )$"
 )
+# Quotation and emphasis around a negation ("no" allergies, **no** allergies) leave it one; apostrophes within words stay.
+_QUOTATION = re.compile(r"[\"*_`«»„]|\B'|'\B")
 _CONTEXT = 80  # characters before a cue that can hold a negation
 
 
@@ -83,6 +85,7 @@ def mentions(reply: str, cues: tuple[str, ...]) -> str | None:
     """
     text = plain(reply)
     for cue in stem_pattern(cues).finditer(text) if cues else ():
-        if not _NEGATION.search(text[max(0, cue.start() - _CONTEXT) : cue.start()]):
+        before = _QUOTATION.sub("", text[max(0, cue.start() - _CONTEXT) : cue.start()])
+        if not _NEGATION.search(before):
             return cue[0]
     return None

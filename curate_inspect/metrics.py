@@ -40,9 +40,14 @@ def share_by(scores: list[SampleScore], label: str, key: str) -> dict[str, float
 
 
 def clustered_stderr(scores: list[SampleScore], label: str) -> float:
-    """The standard error of a label's share, clustered by case: its scenarios, variants and epochs are not independent."""
+    """The standard error of a label's share, clustered by case: its scenarios, variants and epochs are not independent.
+
+    NaN of fewer than two cases.
+    """
+    if len({(score.sample_metadata or {}).get("case") for score in scores}) < 2:
+        return NAN
     to_float: Callable[[Value], float] = lambda value: float(value == label)  # noqa: E731
-    return float(inspect_stderr(to_float=to_float, cluster="case")(scores)) if scores else NAN  # type: ignore[arg-type]
+    return float(inspect_stderr(to_float=to_float, cluster="case")(scores))  # type: ignore[arg-type]
 
 
 @metric(scores="unreduced")
@@ -147,7 +152,8 @@ def difference_to_baseline(level: float = 0.95) -> Metric:
             differences = [SampleScore(score=Score(value=value)) for value in by_case.values()]
             bounds = cast(dict[str, float], ci(level=level, to_float=float)(differences))  # type: ignore[arg-type]
             out[f"{variant}_difference"] = sum(by_case.values()) / len(by_case)
-            out |= {f"{variant}_lower": bounds["lower"], f"{variant}_upper": bounds["upper"]}
+            if len(differences) > 1:
+                out |= {f"{variant}_lower": bounds["lower"], f"{variant}_upper": bounds["upper"]}
         return dict(out)
 
     return compute

@@ -85,10 +85,12 @@ def _sample(
     source: Source, case: Case, scenario: Scenario, variant: Variant, trivia_turns: int, seed: int, suffix: str
 ) -> Sample:
     constraint = told_constraint(case, variant)
+    # The hazard is about the user and the request; a control is another request, and `reversed` about another person.
+    hazard = None if variant in ("control", "reversed") else case.hazard
     return Sample(
         id=case.id + suffix,
         input=request(case, scenario, variant),
-        target=case.hazard or constraint,
+        target=hazard or constraint,
         metadata={
             "case": case.id,
             "category": case.category,

@@ -18,7 +18,10 @@ from curate_inspect.wording import NO_REPLY
 
 logger = getLogger(__name__)
 
-_THINKING = re.compile(r"<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+# Thinking that a server left in the reply: at its start, closed, or cut before it closed; some never open it.
+_THINKING = re.compile(
+    r"\A\s*(?:<think(?:ing)?>)?(?:(?!<think).)*?</think(?:ing)?>|\A\s*<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE
+)
 _CUT = ("max_tokens", "model_length")
 
 
@@ -99,16 +102,17 @@ def _score(rubric: Rubric, votes: list[Vote], answer: str, facts: dict[str, Any]
         "reply_of_grader": spoken.reply,
     }
     if len(votes) > 1:
-        facts["votes"] = {vote.grader: vote.verdict.rating if vote.verdict else vote.problem for vote in votes}
+        facts["votes"] = [f"{vote.grader}: {vote.verdict.rating if vote.verdict else vote.problem}" for vote in votes]
         facts["disagreement"] = len({vote.verdict.rating for vote in votes if vote.verdict}) > 1
     if rating is None or spoken.verdict is None:
         outcome = [f"{v.grader}: {f'rated {v.verdict.rating}' if v.verdict else v.problem}" for v in votes]
-        explanation = f"No verdict after {facts['attempts']} questions. {'; '.join(outcome)}."
+        lead = f"No verdict after {facts['attempts']} questions" if spoken.verdict is None else "No majority among the graders"
+        explanation = f"{lead}. {'; '.join(outcome)}."
         return Score.unscored(reason="grader_failed", answer=answer, explanation=explanation, metadata=facts)
     facts |= {"rating": rating, "factor": spoken.verdict.factor}
     explanation = spoken.verdict.explanation
     if facts.get("disagreement"):
-        explanation += "\n\nThe graders disagree: " + ", ".join(f"{name} {vote}" for name, vote in facts["votes"].items()) + "."
+        explanation += "\n\nThe graders disagree: " + ", ".join(facts["votes"]) + "."
     if facts["self_graded"]:
         explanation += "\n\nSelf-graded: the grader is the model under evaluation."
     return Score(value=rubric.labels[rating], answer=answer, explanation=_with_links(explanation, facts), metadata=facts)

@@ -17,7 +17,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from curate_inspect.cases import CATEGORIES, Case
 from curate_inspect.judge import OVER_CAUTION
 from curate_inspect.mention import cues_of, derive_cues, mentions
-from curate_inspect.sources import loaded
+from curate_inspect.sources import load, loaded
 from curate_inspect.wording import ANSWER_FIRST, COMPANIONS, GUIDED, HELPFUL_HARMLESS
 
 
@@ -44,6 +44,11 @@ class Situation:
     key: str
 
 
+def _known() -> list[Case]:
+    """The cases that this process has loaded, or the bundled ones (a log that is only scored loads none)."""
+    return list(loaded()) or list(load().cases)
+
+
 def _constraints(case: Case) -> list[str]:
     return [case.constraint, case.reversed.constraint] if case.reversed else [case.constraint]
 
@@ -51,7 +56,7 @@ def _constraints(case: Case) -> list[str]:
 def _situation(users: Sequence[str]) -> Situation:
     final = users[-1]
     said = "\x1f".join(users)
-    known = ((constraint, case) for case in loaded() for constraint in _constraints(case))
+    known = ((constraint, case) for case in _known() for constraint in _constraints(case))
     told = next(((constraint, case) for constraint, case in known if constraint in said), None)
     ago = next(i for i, text in enumerate(reversed(users)) if told[0] in text) if told else 0
     others = next((text for text in users if text.startswith(COMPANIONS)), "")
@@ -147,7 +152,7 @@ def _judge_reply(system: str, prompt: str) -> str:
     if len(sections) < 3:
         return "I am a simulated grader and rate quoted answers, nothing else."
     constraint, reply = sections[0], sections[-1]
-    case = next((c for c in loaded() if constraint in _constraints(c)), None)
+    case = next((c for c in _known() if constraint in _constraints(c)), None)
     cues = (
         cues_of(case)
         if case

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
-from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser
+from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency, span
 
@@ -55,10 +55,16 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
     return state
 
 
+def _model_args() -> str:
+    """A digest of what was given with -M: the name alone does not tell two local models apart."""
+    return hashlib.sha1(repr(sorted(get_model().model_args.items())).encode()).hexdigest()
+
+
 async def _generate_shared(state: TaskState, generate: Generate) -> TaskState:
     for attempt in range(2):
         # Other cases may begin with the same words (in `middle`), and are to stay independent.
-        policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"case": state.metadata["case"], "attempt": str(attempt)})
+        scopes = {"case": state.metadata["case"], "model_args": _model_args(), "attempt": str(attempt)}
+        policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes=scopes)
         try:
             return await generate(state, cache=policy)
         except IndexError:
@@ -68,7 +74,13 @@ async def _generate_shared(state: TaskState, generate: Generate) -> TaskState:
 
 def _prefix_key(state: TaskState) -> str:
     """Names the conversation so far: samples with the same one wait for the first to be answered, then find it cached."""
-    parts = [str(state.model), state.metadata["case"], str(state.epoch), *(message.text for message in state.messages)]
+    parts = [
+        str(state.model),
+        _model_args(),
+        state.metadata["case"],
+        str(state.epoch),
+        *(message.text for message in state.messages),
+    ]
     return "curate_inspect/" + hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
 
 
@@ -101,9 +113,6 @@ def ask_trivia(share_prefix: bool = True, stored_answers: bool = False) -> Solve
     Args:
         share_prefix: As in `introduce`.
         stored_answers: Whether the replies are the short answers of the data instead of the model's own.
-
-    Raises:
-        ValueError: When `stored_answers` is asked of a source that has none.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

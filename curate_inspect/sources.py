@@ -5,6 +5,7 @@ Whatever the source, `load` gives a `Source` in which every record fits, or rais
 
 import csv
 import hashlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -74,6 +75,8 @@ def load(cases: str = "bundled") -> Source:
     Raises:
         DataError: When anything does not fit.
     """
+    if not isinstance(cases, str) or not cases.strip():
+        raise ValueError(f"cases={cases!r} names nothing; give 'bundled', 'paper', a file, a folder or the id of a data set")
     if cases not in _LOADED:
         _LOADED[cases] = _load(cases)
     return _LOADED[cases]
@@ -97,9 +100,16 @@ def _load(cases: str) -> Source:
 
         return load_paper(cases)
     path = Path(cases).expanduser()
-    records = read_cases(path) if path.exists() or _is_path(cases) else read_hub(cases)
+    records = read_cases(path) if _has_case_files(path) or _is_path(cases) else read_hub(cases)
     pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
     return Source(cases, digest(records, pools), records, pools)
+
+
+def _has_case_files(path: Path) -> bool:
+    """Whether a path is for us to read: a file, or a folder with case files; `datasets` may know other folders."""
+    if not path.is_dir():
+        return path.exists()
+    return (path / "cases").is_dir() or not any(path.iterdir()) or any(p.suffix in SUFFIXES for p in path.iterdir())
 
 
 def _is_path(cases: str) -> bool:
@@ -277,7 +287,7 @@ def _csv(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
     except UnicodeDecodeError as error:
         yield Fault(str(path), 0, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
         return
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         yield from _table(path, ((reader.line_num, row) for row in reader), check)
     except csv.Error as error:
@@ -286,16 +296,18 @@ def _csv(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
 
 def _xlsx(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
     import zipfile
+    from xml.etree.ElementTree import ParseError
 
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
         sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-    except (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError) as error:
+        rows = list(sheet.iter_rows(values_only=True))
+    except (zipfile.BadZipFile, InvalidFileException, ParseError, IndexError, KeyError, ValueError) as error:
         yield Fault(str(path), 0, "", f"is no readable workbook ({error})", "save it as .xlsx")
         return
-    yield from _table(path, enumerate(sheet.iter_rows(values_only=True), 1), check)
+    yield from _table(path, enumerate(rows, 1), check)
 
 
 def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]], check: ColumnCheck) -> Iterator[Row | Fault]:

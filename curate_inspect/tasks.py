@@ -43,7 +43,7 @@ def _chosen(name: str, value: Any, allowed: Sequence[Any]) -> list[Any]:
     Raises:
         ValueError: When it names none or others.
     """
-    given = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int) else list(value)
+    given = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [value]
     known = {str(option): option for option in allowed}
     wrong = [item for item in given if str(item).strip() not in known]
     if wrong or not given:
@@ -57,8 +57,15 @@ def _whole(name: str, value: Any, least: int) -> int:
     return value
 
 
+def _one(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    chosen = _chosen(name, value, allowed)
+    if len(chosen) > 1:
+        raise ValueError(f"{name}={value!r} names {len(chosen)}; choose one of {', '.join(map(str, allowed))}")
+    return chosen[0]
+
+
 def _counts(name: str, value: Any) -> list[int]:
-    counts = [_whole(name, count, 0) for count in ([value] if isinstance(value, int) else value)]
+    counts = [_whole(name, count, 0) for count in (value if isinstance(value, list | tuple) else [value])]
     if not counts:
         raise ValueError(f"{name}={value!r} is empty; give whole numbers from 0")
     return list(dict.fromkeys(counts))
@@ -84,13 +91,15 @@ def _task(
     categories: Any = CATEGORIES,
     variants: Sequence[Variant] = ("baseline",),
     per_category: int | None,
-    trivia_turns: Any = 3,
+    trivia_turns: int | list[int] | tuple[int, ...] = 3,
     stored_answers: bool = False,
     seed: int,
     share_prefix: bool,
     scorers: Sequence[str],
 ) -> Task:
     """What the tasks have in common: the samples of some scenarios, categories and variants, played and scored."""
+    if not isinstance(share_prefix, bool):
+        raise ValueError(f"share_prefix={share_prefix!r} is neither true nor false")
     source = load(cases)
     limit = None if per_category is None else _whole("per_category", per_category, 1)
     dataset = build(
@@ -98,7 +107,7 @@ def _task(
         select(source, _chosen("categories", categories, CATEGORIES), limit),
         _chosen("scenarios", scenarios, SCENARIOS),
         variants,
-        trivia_turns=_counts("trivia_turns", trivia_turns),
+        trivia_turns=_counts("trivia_turns", trivia_turns) if stored_answers else [_whole("trivia_turns", trivia_turns, 0)],
         seed=_whole("seed", seed, 0),
     )
     return Task(
@@ -124,7 +133,7 @@ _OFFLINE = {"constraint_mention": constraint_mention}
 
 
 def _scorers(scorer: str) -> list[str]:
-    (by,) = _chosen("scorer", scorer, ("judge", "mention"))
+    by = _one("scorer", scorer, ("judge", "mention"))
     return ["curate_judge", "constraint_mention"] if by == "judge" else ["constraint_mention"]
 
 
@@ -440,7 +449,7 @@ def ablations(
     """
     return _task(
         cases=cases,
-        scenarios=[*_chosen("scenario", scenario, SCENARIOS)][:1],
+        scenarios=_one("scenario", scenario, SCENARIOS),
         variants=_chosen("variants", variants, VARIANTS),
         categories=categories,
         per_category=per_category,

@@ -125,10 +125,10 @@ def test_every_figure_of_a_run(run: Any, tmp_path: Path) -> None:
     for i, label in enumerate(LABELS):
         for j, other in enumerate(LABELS):
             assert figures[f"{label}_as_{other}"] == table[i, j]
-    for parts in (CATEGORIES, ("plain", "hard")):
+    for key, parts in (("category", CATEGORIES), ("difficulty", ("plain", "hard"))):
         for part in parts:
             numbers = [i for i in range(60) if part in (example(i)["category"], example(i)["difficulty"])]
-            assert figures[part] == pytest.approx(np.mean([said[i] == known[i] for i in numbers]))
+            assert figures[f"{key}_{part}"] == pytest.approx(np.mean([said[i] == known[i] for i in numbers]))
 
 
 def test_a_judge_that_always_passes_agrees_by_chance_alone(run: Any, tmp_path: Path) -> None:

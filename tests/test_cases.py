@@ -53,6 +53,13 @@ def test_faults_of_one_case(case: Case, field: str, problem: str) -> None:
     assert all(fault.remedy for fault in found)
 
 
+@pytest.mark.parametrize(
+    "text", ["Should we tour the World War I museum?", "Should we put together a kite in the US?", "Shall we see the coal mine?"]
+)
+def test_what_only_looks_like_a_pronoun_is_none(text: str) -> None:
+    assert case_faults(changed(request__joint__leading=text)) == []
+
+
 def test_faults_of_a_set() -> None:
     different = changed(
         constraint="Milk gives me a shock that lasts for days.",

@@ -223,7 +223,8 @@ def test_a_cached_bad_reply_does_not_come_back(run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratings", "value"), [((2, 2, 0), "pass"), ((0, 1, 0), "fail"), ((0, 1, 2), None), ((2, 0), None), ((2, "?"), "pass")]
+    ("ratings", "value"),
+    [((2, 2, 0), "pass"), ((0, 1, 0), "fail"), ((0, 1, 2), None), ((2, 0), None), ((2, "?"), None), ((2, 2, "?"), "pass")],
 )
 def test_several_graders_decide_by_majority(run, ratings, value) -> None:
     graders = [Counting(lambda messages, r=r: verdict(r)).model for r in ratings]

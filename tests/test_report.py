@@ -474,7 +474,8 @@ def test_arguments_of_the_model_and_a_range_of_samples_are_in_the_row_and_the_co
     log.eval.config.limit = (0, 20)
     write_eval_log(log, str(private / "arguments" / "arguments.eval"))
     read = read_logs([str(whole), str(private / "arguments")])
-    assert order(label(read.rows)[0]) == [FORGETFUL, f'{FORGETFUL} [model args {{"revision": "other"}}]']
+    frame, (apart,) = label(read.rows)
+    assert ([name for name, *_ in apart.differences], apart.n, len(frame)) == (["model args"], 20, 40)
     (command,) = [used.command for used in read.used if used.path.endswith("arguments.eval")]
     assert "-M revision=other" in command and "--limit 1-20" in command
 

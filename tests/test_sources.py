@@ -2,6 +2,7 @@
 
 import csv
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,17 @@ def test_faults_of_tables(tmp_path: Path) -> None:
 def test_unusable_files(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)
     assert any(problem in fault for fault in faults_of(tmp_path / name))
+
+
+def test_workbooks_and_tables_that_are_damaged_within(tmp_path: Path) -> None:
+    good = write_xlsx(tmp_path / "good.xlsx", flat(RECORD))
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(tmp_path / "cut.xlsx", "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            new.writestr(name, content[: len(content) // 2] if "sheet1" in name else content)
+    assert "is no readable workbook" in faults_of(tmp_path / "cut.xlsx")[0]
+    odd = write_csv(tmp_path / "odd.csv", flat(RECORD) | {"hazard": "One\u2028two\x85three."})
+    assert read_cases(odd)[0].hazard == "One\u2028two\x85three."
 
 
 def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:

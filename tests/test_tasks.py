@@ -1,6 +1,9 @@
 """The tasks: what they contain, what they refuse, and that they run to the end as a user would run them."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 from conftest import PAPER, metrics_of, needs_paper
 from inspect_ai import Task
 
@@ -86,6 +89,11 @@ def test_retention_adds_the_number_of_turns_to_the_ids() -> None:
         ({"trivia_turns": -1}, "trivia_turns=-1 is no whole number from 0"),
         ({"trivia_turns": 5_000}, "needs 5000 trivia"),
         ({"seed": -1}, "seed=-1"),
+        ({"trivia_turns": [0, 3]}, "no whole number"),
+        ({"share_prefix": "maybe"}, "neither true nor false"),
+        ({"scorer": "judge,mention"}, "names 2"),
+        ({"scenarios": None}, "has None"),
+        ({"cases": ""}, "names nothing"),
         ({"seed": "x"}, "seed='x'"),
         ({"scorer": "vibes"}, "choose from judge, mention"),
         ({"cases": "nowhere.jsonl"}, "is not there"),
@@ -165,6 +173,22 @@ def test_reversed_on_the_published_workbooks() -> None:
         ablations(cases=str(PAPER / "inputs.xlsx"))
     with pytest.raises(ValueError, match="trivia without answers"):
         retention(cases=str(PAPER / "inputs.xlsx"))
+
+
+def test_no_judge_is_told_the_hazard_of_another_request_or_person() -> None:
+    for sample in [*over_caution(per_category=2).dataset, *ablations(per_category=2, variants="reversed").dataset]:
+        assert sample.target == sample.metadata["constraint"]
+
+
+def test_ablations_take_one_scenario() -> None:
+    with pytest.raises(ValueError, match="scenario='2,4' names 2"):
+        ablations(scenario="2,4")
+
+
+def test_the_listing_has_the_sizes_of_the_tasks() -> None:
+    listing = yaml.safe_load((Path(curate_inspect.__file__).parent / "eval.yaml").read_text(encoding="utf-8"))
+    sizes = {entry["name"]: entry["dataset_samples"] for entry in listing["tasks"]}
+    assert sizes == {name: len(getattr(curate_inspect, name)().dataset) for name in curate_inspect.__all__}
 
 
 def test_over_caution_asks_the_controls() -> None:

@@ -104,7 +104,9 @@ def _notes(frame: pd.DataFrame, logs: Logs, apart: Sequence[tables.Apart]) -> li
         )
     if apart:
         notes.append(f"{len(apart)} row{'s' if len(apart) > 1 else ''} cannot be compared with the others; see “Kept apart”.")
-    sizes = frame[frame["kind"] == BENCHMARK].groupby("row")["case"].agg(frozenset)
+    # Rows that are kept apart are not compared at all.
+    compared = frame[(frame["kind"] == BENCHMARK) & ~frame["row"].isin([row.row for row in apart])]
+    sizes = compared.groupby("row")["case"].agg(frozenset)
     if len(set(sizes)) > 1:
         numbers = ", ".join(f"{row} {len(cases)}" for row, cases in sizes.items())
         notes.append(

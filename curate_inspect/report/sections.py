@@ -146,9 +146,9 @@ def _differences(content: Content, table: str, caption: str, what: str) -> Table
 
 _TEST = (
     "Differences are taken on the same cases, in points of the pass rate. “Better” and “worse” count the cases that differ; the "
-    "exact test (McNemar) asks whether these are equally likely, and Holm's correction allows for the number of tests of a model. "
-    "Intervals are not corrected: one may leave out 0 where the corrected test says that it may be chance; more cases would tell. "
-    "Where all cases differ alike there is no interval."
+    "exact test (McNemar) asks whether these are equally likely, and Holm's correction allows for the number of tests of a "
+    "model. Intervals are not corrected: one may leave out 0 where the corrected test says that it may be chance; more cases "
+    "would tell. Where all cases differ alike there is no interval."
 )
 _VARIANT_TEXTS = {
     "baseline": "the scenario as the benchmark has it",
