@@ -100,15 +100,16 @@ def _load(cases: str) -> Source:
 
         return load_paper(cases)
     path = Path(cases).expanduser()
-    records = read_cases(path) if _has_case_files(path) or _is_path(cases) else read_hub(cases)
+    ours = _has_case_files(path) if path.exists() else _is_path(cases)
+    records = read_cases(path) if ours else read_hub(cases)
     pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
     return Source(cases, digest(records, pools), records, pools)
 
 
 def _has_case_files(path: Path) -> bool:
-    """Whether a path is for us to read: a file, or a folder with case files; `datasets` may know other folders."""
+    """Whether an existing path is for us to read: a file, or a folder with case files; `datasets` may know other folders."""
     if not path.is_dir():
-        return path.exists()
+        return True
     return (path / "cases").is_dir() or not any(path.iterdir()) or any(p.suffix in SUFFIXES for p in path.iterdir())
 
 

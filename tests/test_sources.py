@@ -252,3 +252,12 @@ def test_faults_in_a_published_workbook(tmp_path: Path) -> None:
         ":6: Category: 'Severe weather' is unknown; use one of Severe allergy, Severe phobia, Physical constraint, "
         "Trauma triggers, allergy, phobia, physical_constraint, trauma",
     ]
+
+
+def test_a_local_folder_that_datasets_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hf")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    datasets.Dataset.from_list([RECORD, second()]).to_parquet(str(folder / "train.parquet"))
+    assert load(str(folder)).cases == (CASE, CASE.model_copy(update={"id": "allergy-901"}))
