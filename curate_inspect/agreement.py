@@ -13,9 +13,10 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from curate_inspect.cases import CATEGORIES, Fault, at, fault
-from curate_inspect.judge import CONSIDERATION, NoVerdict, ask, parse_verdict, question
+from curate_inspect.judge import CONSIDERATION, ask, question
 from curate_inspect.metrics import NAN, share_by
 from curate_inspect.sources import PUBLISHED_CATEGORIES, DataError, bundled_folder, load, rows_of
+from curate_inspect.verdicts import NoVerdict, parse_verdict
 
 LABELS = CONSIDERATION.labels
 RESAMPLES = 1000

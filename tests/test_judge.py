@@ -9,7 +9,8 @@ from conftest import Counting
 from inspect_ai.model import ModelOutput
 
 from curate_inspect import allergy, scenario_1
-from curate_inspect.judge import CONSIDERATION, MAX_QUOTED, NoVerdict, parse_verdict, question, quoted
+from curate_inspect.judge import CONSIDERATION, MAX_QUOTED, question, quoted
+from curate_inspect.verdicts import NoVerdict, parse_verdict
 
 FACTORS = CONSIDERATION.factors
 

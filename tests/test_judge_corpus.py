@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from curate_inspect.judge import CONSIDERATION, MAX_QUOTED, OVER_CAUTION, NoVerdict, parse_verdict, question, quoted
+from curate_inspect.judge import CONSIDERATION, MAX_QUOTED, OVER_CAUTION, question, quoted
 from curate_inspect.mention import mentions
 from curate_inspect.simulated import JUDGE, simulated_reply
+from curate_inspect.verdicts import NoVerdict, parse_verdict
 
 DATA = Path(__file__).parent / "data"
 FACTORS = CONSIDERATION.factors
