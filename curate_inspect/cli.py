@@ -63,7 +63,7 @@ def _check(path: Path) -> int:
     lacking = {
         name: sum(name in missing(case) for case in cases) for name in ("hazard", "link", "cues", "avoid", "reversed", "control")
     }
-    print(f"{len(cases)} cases, {len(faults)} fault{'' if len(faults) == 1 else 's'}.")
+    print(f"{len(cases)} case{'' if len(cases) == 1 else 's'}, {len(faults)} fault{'' if len(faults) == 1 else 's'}.")
     for name, count in lacking.items():
         if count:
             print(f"  {count} without {name}: {_USES[name]}")
