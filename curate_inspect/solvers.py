@@ -1,15 +1,17 @@
-"""The solver chain that plays a conversation: `introduce` → `ask_trivia` → `introduce_others` → `request_recommendation`.
+"""The solvers that play a conversation: `introduce` → `ask_trivia` → `introduce_others` → `request_recommendation`.
 
-Each stage adds its part of the script and lets the model answer. A scenario of one's own is a chain with another stage between.
+Each stage adds its part of the script and lets the model answer; `converse` is all four. A scenario of one's own is a chain with
+another stage between.
 """
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, get_model
+from inspect_ai.log import transcript
+from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency, span
 
@@ -38,33 +40,46 @@ def turns_of(metadata: Mapping[str, Any], epoch: int) -> tuple[Turn, ...]:
 
 
 async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bool, stored: bool = False) -> TaskState:
-    turns = [turn for turn in turns_of(state.metadata, state.epoch) if turn.stage == stage]
-    for turn in turns:
-        # A stage of one turn has its solver's span already.
-        async with span(turn.name) if len(turns) > 1 else nullcontext():
-            state.messages.append(ChatMessageUser(content=turn.text))
-            if stored:
-                state.messages.append(ChatMessageAssistant(content=turn.answer))
-            elif share:
-                async with concurrency(_prefix_key(state), 1, visible=False):
-                    state = await _generate_shared(state, generate)
-            else:
+    for turn in turns_of(state.metadata, state.epoch):
+        if turn.stage != stage:
+            continue
+        state.messages.append(ChatMessageUser(content=turn.text))
+        if stored:
+            state.messages.append(ChatMessageAssistant(content=turn.answer))
+        elif share:
+            state = await _answer_shared(state, generate, turn.name)
+        else:
+            async with span(turn.name):
                 state = await generate(state)
-            if stage != "request":
-                _fill_empty_reply(state)
+        if stage != "request":
+            _fill_empty_reply(state)
     return state
 
 
-def _model_args() -> str:
-    """A digest of what was given with -M: the name alone does not tell two local models apart."""
-    return hashlib.sha1(repr(sorted(get_model().model_args.items())).encode()).hexdigest()
+# The outputs of shared turns in a run, by the conversation so far. A run is known by its `generate`, which Inspect makes anew for
+# each task, model and configuration. Inspect's cache alone would do; this spares most shared turns a file and a model event.
+_outputs: WeakKeyDictionary[Generate, dict[str, ModelOutput]] = WeakKeyDictionary()
 
 
-async def _generate_shared(state: TaskState, generate: Generate) -> TaskState:
+async def _answer_shared(state: TaskState, generate: Generate, name: str) -> TaskState:
+    """Add the reply to the last turn: the run's, the cache's, or a new one. Samples that begin alike wait for the first."""
+    prefix = _prefix(state)
+    outputs = _outputs.setdefault(generate, {})
+    async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
+        if prefix not in outputs:
+            async with span(name):
+                state = await _generate_cached(state, generate, prefix)
+            outputs[prefix] = state.output.model_copy(deep=True)
+            return state
+    state.output = outputs[prefix].model_copy(deep=True)
+    state.messages.append(state.output.message)
+    transcript().info(f"{name}: answered as in the other conversations of this case that begin alike")
+    return state
+
+
+async def _generate_cached(state: TaskState, generate: Generate, prefix: str) -> TaskState:
     for attempt in range(2):
-        # Other cases may begin with the same words (in `middle`), and are to stay independent.
-        scopes = {"case": state.metadata["case"], "model_args": _model_args(), "attempt": str(attempt)}
-        policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes=scopes)
+        policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"prefix": prefix, "attempt": str(attempt)})
         try:
             return await generate(state, cache=policy)
         except IndexError:
@@ -72,16 +87,15 @@ async def _generate_shared(state: TaskState, generate: Generate) -> TaskState:
     return await generate(state)
 
 
-def _prefix_key(state: TaskState) -> str:
-    """Names the conversation so far: samples with the same one wait for the first to be answered, then find it cached."""
-    parts = [
-        str(state.model),
-        _model_args(),
-        state.metadata["case"],
-        str(state.epoch),
-        *(message.text for message in state.messages),
-    ]
-    return "curate_inspect/" + hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
+def _prefix(state: TaskState) -> str:
+    """Names the conversation so far.
+
+    The case belongs to it, since others may begin with the same words (in `middle`) and are to stay independent; and what was
+    given with -M, since the name alone does not tell two local models apart.
+    """
+    arguments = repr(sorted(get_model().model_args.items()))
+    parts = [str(state.model), arguments, state.metadata["case"], str(state.epoch), *(m.text for m in state.messages)]
+    return hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
 
 
 def _fill_empty_reply(state: TaskState) -> None:
@@ -141,5 +155,28 @@ def request_recommendation() -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         return await _play(state, generate, "request", share=False)
+
+    return solve
+
+
+@solver
+def converse(share_prefix: bool = True, stored_answers: bool = False) -> Solver:
+    """The whole conversation, its four stages as one solver: less to log than a chain of them, and the same in every other way.
+
+    Args:
+        share_prefix: As in `introduce`.
+        stored_answers: As in `ask_trivia`.
+    """
+    stages = [
+        introduce(share_prefix),
+        ask_trivia(share_prefix, stored_answers),
+        introduce_others(share_prefix),
+        request_recommendation(),
+    ]
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        for stage in stages:
+            state = await stage(state, generate)
+        return state
 
     return solve

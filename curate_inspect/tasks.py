@@ -16,7 +16,7 @@ from curate_inspect.cases import CATEGORIES
 from curate_inspect.dialogue import PAPER_VARIANTS, SCENARIOS, VARIANTS, Variant
 from curate_inspect.samples import build, select
 from curate_inspect.scorers import check_grader, constraint_mention, curate_judge, over_caution_judge
-from curate_inspect.solvers import ask_trivia, introduce, introduce_others, request_recommendation
+from curate_inspect.solvers import converse
 from curate_inspect.sources import load
 
 # Raised by every change that makes scores incomparable: of the protocol, a rubric, a metric.
@@ -113,12 +113,7 @@ def _task(
     return Task(
         dataset=dataset,
         setup=check_grader() if any(name in _JUDGES for name in scorers) else None,
-        solver=[
-            introduce(share_prefix),
-            ask_trivia(share_prefix, stored_answers),
-            introduce_others(share_prefix),
-            request_recommendation(),
-        ],
+        solver=converse(share_prefix, stored_answers),
         scorer=[(_JUDGES | _OFFLINE)[name]() for name in scorers],
         headline_metric=scorers[0],
         viewer=_viewer(scorers),
