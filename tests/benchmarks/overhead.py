@@ -1,111 +1,63 @@
-"""What our tasks cost beyond a bare Inspect task: CPU, wall time, peak memory and log size per sample.
+"""CPU, wall time, peak memory and log size of `curate` against a bare Inspect task.
 
-The bare task has the same samples, texts, number of model calls (13 a case) and grader calls, and no logic of ours: its solver
-appends the turns it is given and generates, its scorer asks the grader once. Both run in fresh processes, in turn.
-
-    python tests/benchmarks/overhead.py [--cases 340] [--rounds 5]
+The bare task plays the same turns as a plain list and asks the grader once, with no logic of ours: no draw, no sharing,
+no parser, no second scorer.
 """
 
-import argparse
-import json
 import resource
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-FIGURES = ("cpu_ms", "wall_ms", "memory_mb", "log_kb")
+from tests.benchmarks.common import REPLY, VERDICT, Figures, canned, cases_file, folder, in_turn, show
+
+NAMES = {
+    "cpu_ms": "CPU, ms a sample",
+    "wall_ms": "wall time, ms a sample",
+    "memory_mb": "peak memory, MB",
+    "log_kb": "log, kB a sample",
+}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cases", type=int, default=340, help="how many; beyond the bundled ones they are copied under new ids")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--child", choices=["ours", "bare"])
-    given = parser.parse_args()
-    if given.child:
-        print(json.dumps(_measure(given.child, given.cases)))
-        return
-    runs: dict[str, list[dict[str, float]]] = {"ours": [], "bare": []}
-    for _ in range(given.rounds):
-        for which, results in runs.items():
-            command = [sys.executable, __file__, "--child", which, "--cases", str(given.cases)]
-            results.append(
-                json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-            )
-    print(f"{given.cases} cases × 5 scenarios, medians of {given.rounds} fresh processes each, in turn")
-    print(f"{'per sample':<12}{'ours':>10}{'bare':>10}{'ratio':>8}")
-    for figure in FIGURES:
-        ours, bare = (statistics.median(run[figure] for run in runs[which]) for which in ("ours", "bare"))
-        name = figure if figure != "memory_mb" else "peak MB"
-        print(f"{name:<12}{ours:>10.2f}{bare:>10.2f}{ours / bare:>8.2f}")
+def table(cases: int = 340, rounds: int = 5) -> None:
+    """Print the figures of both, and their ratios."""
+    found = in_turn("overhead.measure", {"ours": ("ours", cases), "bare": ("bare", cases)}, rounds)
+    rows = [
+        (name, [f"{found['ours'][key]:.2f}", f"{found['bare'][key]:.2f}", f"{found['ours'][key] / found['bare'][key]:.2f}"])
+        for key, name in NAMES.items()
+    ]
+    title = f"Overhead: {cases} cases × 5 scenarios, canned replies, medians of {rounds} fresh processes each, in turn"
+    show(title, ("curate", "bare task", "ratio"), rows)
 
 
-def _measure(which: str, count: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        import os
+def measure(which: str, cases: int) -> Figures:
+    """Run one of the two over so many cases."""
+    from inspect_ai import eval
 
-        os.environ |= {
-            "XDG_DATA_HOME": f"{folder}/data",
-            "INSPECT_CACHE_DIR": f"{folder}/cache",
-            "INSPECT_TRACE_FILE": f"{folder}/trace",
-        }
-        from inspect_ai import eval
-
-        task = _ours(folder, count) if which == "ours" else _bare(folder, count)
-        started, cpu = time.perf_counter(), time.process_time()
-        (log,) = eval(
-            task,
-            model=_counting("assistant", "Yes, that sounds like a fine plan, enjoy it and take a coat."),
-            model_roles={"grader": _counting("grader", '{"considerate_answer": "x", "explanation": "It forgets.", "rating": 0}')},
-            log_dir=folder,
-            display="none",
-        )
-        assert log.status == "success" and log.results and log.results.completed_samples == 5 * count
-        samples = 5 * count
-        return {
-            "cpu_ms": 1000 * (time.process_time() - cpu) / samples,
-            "wall_ms": 1000 * (time.perf_counter() - started) / samples,
-            "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "log_kb": Path(log.location).stat().st_size / 1024 / samples,
-        }
+    task = ours(cases) if which == "ours" else bare(cases)
+    started, cpu = time.perf_counter(), time.process_time()
+    models = canned("assistant", REPLY), canned("grader", VERDICT)
+    (log,) = eval(task, model=models[0], model_roles={"grader": models[1]}, log_dir=str(folder()), display="none")
+    wall, cpu = time.perf_counter() - started, time.process_time() - cpu
+    samples = 5 * cases
+    assert log.status == "success" and log.results and log.results.completed_samples == samples
+    return {
+        "cpu_ms": 1000 * cpu / samples,
+        "wall_ms": 1000 * wall / samples,
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "log_kb": Path(log.location).stat().st_size / 1024 / samples,
+    }
 
 
-def _counting(name: str, text: str) -> Any:
-    from inspect_ai.model import ModelOutput, ModelUsage, get_model
-
-    def answer(input: Any, tools: Any, tool_choice: Any, config: Any) -> ModelOutput:
-        output = ModelOutput.from_content(f"mockllm/{name}", text)
-        output.usage = ModelUsage(input_tokens=100, output_tokens=20, total_tokens=120)
-        return output
-
-    return get_model(f"mockllm/{name}", custom_outputs=answer, memoize=False)
-
-
-def _cases_file(folder: str, count: int) -> str:
-    """The bundled cases, copied under new ids until there are enough."""
-    from curate_inspect.sources import load
-
-    bundled = load().cases
-    path = Path(folder) / "cases.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        for i in range(count):
-            case = bundled[i % len(bundled)]
-            file.write(case.model_copy(update={"id": f"{case.category}-{i:05d}"}).model_dump_json() + "\n")
-    return str(path)
-
-
-def _ours(folder: str, count: int) -> Any:
+def ours(cases: int) -> Any:
+    """The task that is measured."""
     from curate_inspect import curate
 
-    return curate(cases=_cases_file(folder, count))
+    return curate(cases=cases_file(cases))
 
 
-def _bare(folder: str, count: int) -> Any:
-    """The same conversations as a plain list of turns, the same number of generations, one grader call."""
+def bare(cases: int) -> Any:
+    """A task with the same samples, texts and grader calls, and no logic of ours."""
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, get_model
@@ -117,7 +69,7 @@ def _bare(folder: str, count: int) -> Any:
     from curate_inspect.judge import CONSIDERATION, question
     from curate_inspect.sources import load
 
-    source = load(_cases_file(folder, count))
+    source = load(cases_file(cases))
     scripts: dict[str, list[str]] = {}
     samples = []
     for scenario in SCENARIOS:
@@ -132,7 +84,7 @@ def _bare(folder: str, count: int) -> Any:
     }
 
     @solver
-    def converse() -> Any:
+    def play() -> Any:
         async def solve(state: Any, generate: Any) -> Any:
             state.messages = []
             for text in scripts[str(state.sample_id)]:
@@ -151,8 +103,4 @@ def _bare(folder: str, count: int) -> Any:
 
         return score
 
-    return Task(dataset=MemoryDataset(samples), solver=converse(), scorer=graded())
-
-
-if __name__ == "__main__":
-    main()
+    return Task(dataset=MemoryDataset(samples), solver=play(), scorer=graded())
