@@ -7,7 +7,7 @@ from logging import getLogger
 from inspect_ai.dataset import MemoryDataset, Sample
 
 from curate_inspect.cases import CATEGORIES, Case, Category
-from curate_inspect.dialogue import Scenario, Variant, inapplicable, request, told_constraint
+from curate_inspect.dialogue import SCENARIOS, Scenario, Variant, inapplicable, request, told_constraint
 from curate_inspect.distractors import draw
 from curate_inspect.mention import cues_of
 from curate_inspect.sources import Source
@@ -15,10 +15,13 @@ from curate_inspect.sources import Source
 logger = getLogger(__name__)
 
 
-def select(source: Source, categories: Sequence[Category], per_category: int | None) -> list[Case]:
-    """The cases of some categories, the first `per_category` of each, the categories interleaved.
+def select(source: Source, categories: Sequence[Category] = CATEGORIES, per_category: int | None = None) -> list[Case]:
+    """The cases of some categories, interleaved.
 
-    All categories means those that the source has; a data set of one's own may have one alone.
+    Args:
+        source: Where the cases are from.
+        categories: All means those that the source has; a data set of one's own may have one alone.
+        per_category: Only the first so many of each.
 
     Raises:
         ValueError: When a category has fewer cases than asked for, or none.
@@ -37,11 +40,11 @@ def select(source: Source, categories: Sequence[Category], per_category: int | N
 def build(
     source: Source,
     cases: Iterable[Case],
-    scenarios: Sequence[Scenario],
-    variants: Sequence[Variant],
+    scenarios: Sequence[Scenario] = SCENARIOS,
+    variants: Sequence[Variant] = ("baseline",),
     *,
-    trivia_turns: Sequence[int],
-    seed: int,
+    trivia_turns: Sequence[int] = (3,),
+    seed: int = 0,
 ) -> MemoryDataset:
     """The samples of a task, scenario by scenario, variant by variant, case by case.
 
