@@ -50,7 +50,7 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
             state = await _answer_shared(state, generate, turn.name)
         else:
             async with span(turn.name):
-                state = await generate(state)
+                state = await _generate(state, generate)
         if stage != "request":
             _fill_empty_reply(state)
     return state
@@ -65,15 +65,18 @@ async def _answer_shared(state: TaskState, generate: Generate, name: str) -> Tas
     """Add the reply to the last turn: the run's, the cache's, or a new one. Samples that begin alike wait for the first."""
     prefix = _prefix(state)
     outputs = _outputs.setdefault(generate, {})
+    # What tells the constraint keeps its model event, which the viewer's link from the verdict leads to.
+    telling = state.metadata["constraint"] in state.messages[-1].text
     async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
-        if prefix not in outputs:
+        if prefix not in outputs or telling:
             async with span(name):
                 state = await _generate_cached(state, generate, prefix)
             outputs[prefix] = state.output.model_copy(deep=True)
             return state
     state.output = outputs[prefix].model_copy(deep=True)
     state.messages.append(state.output.message)
-    transcript().info(f"{name}: answered as in the other conversations of this case that begin alike")
+    heading = f"{name}, as in the other conversations of this case that begin alike"
+    transcript().info(f"{heading}\n\n**User:** {state.messages[-2].text}\n\n**Assistant:** {state.output.completion}")
     return state
 
 
@@ -81,10 +84,21 @@ async def _generate_cached(state: TaskState, generate: Generate, prefix: str) ->
     for attempt in range(2):
         policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"prefix": prefix, "attempt": str(attempt)})
         try:
-            return await generate(state, cache=policy)
-        except IndexError:
-            continue  # an answer without choices; it is in the cache and would come back at every retry
-    return await generate(state)
+            return await _generate(state, generate, policy)
+        except NoChoices:
+            continue  # it is in the cache and would come back at every retry
+    return await _generate(state, generate)
+
+
+class NoChoices(RuntimeError):
+    """A provider's answer had no reply in it."""
+
+
+async def _generate(state: TaskState, generate: Generate, cache: CachePolicy | bool = False) -> TaskState:
+    try:
+        return await generate(state, cache=cache)
+    except IndexError as error:  # what Inspect makes of it
+        raise NoChoices(f"{state.model} answered without choices, so there is no reply; run `inspect eval-retry`") from error
 
 
 def _prefix(state: TaskState) -> str:

@@ -1,13 +1,19 @@
-"""How many generations a run costs, counted with a provider that counts."""
+"""How many generations a run costs, counted with a provider that counts; what failures and later runs make of shared replies."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from pathlib import Path
 
+import anyio
 import pytest
 from conftest import Counting
+from inspect_ai import eval_retry
 from inspect_ai.log import EvalLog
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from curate_inspect import curate, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
 from curate_inspect.dialogue import SCENARIOS
+from curate_inspect.simulated import SimulatedAPI
+from curate_inspect.wording import ANSWER_FIRST
 
 CASES = 4  # one a category
 
@@ -52,3 +58,76 @@ def test_tasks_of_one_run_share(run, parallel: int) -> None:
     logs = run(tasks, model.model, max_tasks=parallel)
     assert [log.status for log in logs] == ["success"] * 5
     assert len(model.calls) == 13 * CASES
+
+
+# --- Failures ---
+
+
+@pytest.mark.parametrize("turn", [1, 3], ids=["introduction", "trivia"])
+def test_a_failed_generation_fails_nobody_who_waits_for_it(run, turn: int) -> None:
+    asked: Counter[tuple[str, ...]] = Counter()
+
+    async def answer(input, tools, tool_choice, config) -> ModelOutput:
+        users = tuple(message.text for message in input if message.role == "user")
+        asked[users] += 1
+        first = asked[users] == 1
+        await anyio.sleep(0.05)  # so that the others have come, and wait
+        if first and len(users) == turn:
+            raise RuntimeError("the provider is gone")
+        output = ModelOutput.from_content("mockllm", "Fine.")
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
+
+    model = get_model("mockllm/failing", custom_outputs=answer, memoize=False)
+    (log,) = run(curate(per_category=1), model, max_samples=20, max_connections=20, fail_on_error=False)
+    errors = [sample for sample in log.samples if sample.error]
+    assert sorted(sample.metadata["case"] for sample in errors) == sorted({s.metadata["case"] for s in log.samples})
+    assert all("the provider is gone" in sample.error.message for sample in errors)
+    assert all(sample.scores for sample in log.samples if not sample.error)
+    assert [count for users, count in asked.items() if len(users) == turn] == [2] * CASES
+    assert {count for users, count in asked.items() if len(users) != turn} == {1}
+
+
+def test_a_retry_reuses_what_was_generated(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SimulatedAPI.generate
+    asked: Counter[bool] = Counter()  # final requests, and other turns
+    down = True
+
+    async def failing(self, input, *args, **kwargs):
+        if self.model_name == "judge":
+            return await whole(self, input, *args, **kwargs)
+        final = input[-1].text.endswith(ANSWER_FIRST)
+        asked[final] += 1
+        if final and down:
+            raise RuntimeError("the provider is gone")
+        return await whole(self, input, *args, **kwargs)
+
+    monkeypatch.setattr(SimulatedAPI, "generate", failing)
+    (log,) = run(curate(per_category=1), fail_on_error=False)
+    assert all(sample.error for sample in log.samples)
+    assert asked == {True: 5 * CASES, False: 8 * CASES}
+    down = False
+    (again,) = eval_retry(log, log_dir=str(tmp_path / "logs"), display="none")
+    assert not any(sample.error for sample in again.samples)
+    assert asked == {True: 2 * 5 * CASES, False: 8 * CASES}
+
+
+# --- Replicates ---
+
+
+def test_a_later_run_repeats_the_shared_replies_and_one_with_another_seed_does_not(run) -> None:
+    model = Counting()
+    replies, calls = [], []
+    for arguments in ({}, {}, {"seed": 1}, {"share_prefix": False}):
+        before = len(model.calls)
+        (log,) = run(curate(per_category=1, **arguments), model.model)
+        calls.append(len(model.calls) - before)
+        replies.append(_replies(log))
+    assert calls == [13 * CASES, 5 * CASES, 13 * CASES, 29 * CASES]
+    for case, of_scenarios in replies[0].items():
+        again, reseeded, unshared = ([set(r[:-1]) for r in other[case]] for other in replies[1:])
+        shared = [set(r[:-1]) for r in of_scenarios]
+        assert again == shared
+        assert not any(map(set.intersection, reseeded, shared))
+        assert not any(map(set.intersection, unshared, shared))
+        assert not {r[-1] for r in of_scenarios} & {r[-1] for r in replies[1][case]}
