@@ -4,7 +4,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -12,10 +11,10 @@ from inspect_ai.model import ChatMessageAssistant, get_model
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, krippendorff_alpha, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from curate_inspect.cases import CATEGORIES, Fault, at, fault
+from curate_inspect.cases import CATEGORIES, Fault, at, fault, shown
 from curate_inspect.judge import CONSIDERATION, ask, question
 from curate_inspect.metrics import NAN, share_by
-from curate_inspect.sources import PUBLISHED_CATEGORIES, DataError, bundled_folder, load, rows_of
+from curate_inspect.sources import PUBLISHED_CATEGORIES, DataError, bundled_folder, load, rows_of, user_path, verify_manifest
 from curate_inspect.verdicts import NoVerdict, parse_verdict
 
 LABELS = CONSIDERATION.labels
@@ -36,15 +35,15 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float:
     return (observed - expected) / (1 - expected) if expected < 1 else NAN
 
 
-def kappa_interval(pairs: Sequence[tuple[str, str]], level: float = 0.95) -> tuple[float, float]:
-    """A percentile bootstrap interval of `cohens_kappa` over the pairs, seeded."""
+def kappa_interval(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    """A 95 % percentile bootstrap interval of `cohens_kappa` over the pairs, seeded."""
     rng = random.Random(0)
     drawn = (cohens_kappa(rng.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES if pairs else 0))
     kappas = sorted(kappa for kappa in drawn if not math.isnan(kappa))
     if not kappas:
         return NAN, NAN
-    tail = (1 - level) / 2
-    return kappas[round(tail * (len(kappas) - 1))], kappas[round((1 - tail) * (len(kappas) - 1))]
+    last = len(kappas) - 1
+    return kappas[round(0.025 * last)], kappas[round(0.975 * last)]
 
 
 def alpha(pairs: Sequence[tuple[str, str]]) -> float:
@@ -69,12 +68,16 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
     Raises:
         DataError: When anything does not fit.
     """
+    if not isinstance(examples, str) or not examples.strip():
+        raise ValueError(f"examples={examples!r} names nothing; give 'bundled', 'paper' or a file")
     if examples == "paper":
         from curate_inspect.paper import rated_replies
 
         rows = rated_replies()
     else:
-        rows = rows_of(bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else Path(examples).expanduser())
+        if examples == "bundled":
+            verify_manifest(bundled_folder())
+        rows = rows_of(bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else user_path(examples))
     faults: list[Fault] = []
     samples: list[Sample] = []
     for row in rows:
@@ -108,26 +111,27 @@ def _sample(record: dict[str, Any], cases: str, default_id: str) -> Sample | lis
     raters = {name: _RATINGS.get(str(record[name]).strip()) for name in names}
     if not raters:
         faults.append(fault("rating", "is missing", "give 0, 1 or 2, or the ratings human_1, human_2, …"))
-    faults += [fault(n, f"{record[n]!r:.60} is no rating", "give 0, 1 or 2") for n, label in raters.items() if label is None]
+    faults += [fault(n, f"{shown(record[n])} is no rating", "give 0, 1 or 2") for n, label in raters.items() if label is None]
     if not isinstance(reply, str):
-        faults.append(fault("reply", f"{reply!r:.60} is no text", "give the assistant's reply"))
+        faults.append(fault("reply", f"{shown(reply)} is no text", "give the assistant's reply"))
     constraint, request, hazard, category = (record.get(name) for name in ("constraint", "request", "hazard", "category"))
     category = PUBLISHED_CATEGORIES.get(str(category), category)
     if record.get("case"):
-        case = load(cases).by_id.get(record["case"])
+        case = load(cases).by_id.get(str(record["case"]))
         if case is None:
-            faults.append(fault("case", f"{record['case']!r} is no case of {cases!r}", "give the id of a case"))
+            faults.append(fault("case", f"{shown(record['case'])} is no case of {cases!r}", "give the id of a case"))
         elif record.get("asked") not in ("solo", "joint"):
-            faults.append(fault("asked", f"{record.get('asked')!r} is not allowed", "use 'solo' or 'joint'"))
+            faults.append(fault("asked", f"{shown(record.get('asked'))} is not allowed", "use 'solo' or 'joint'"))
         else:
             constraint, hazard, category = case.constraint, case.hazard, case.category
             request = case.request.solo.leading if record["asked"] == "solo" else case.request.joint.leading
     elif not (isinstance(constraint, str) and isinstance(request, str)):
         faults.append(fault("case", "is missing", "give a case id, or constraint and request"))
-    if not isinstance(record.get("difficulty", ""), str):
-        faults.append(fault("difficulty", f"{record['difficulty']!r:.40} is no text", "give a word"))
+    for name in ("difficulty", "hazard"):
+        if not isinstance(record.get(name, ""), str):
+            faults.append(fault(name, f"{shown(record[name])} is no text", "give a text, or leave it out"))
     if category is not None and category not in CATEGORIES:
-        faults.append(fault("category", f"{category!r} is unknown", f"use one of {', '.join(CATEGORIES)}"))
+        faults.append(fault("category", f"{shown(category)} is unknown", f"use one of {', '.join(CATEGORIES)}"))
     if faults:
         return faults
     return Sample(

@@ -6,6 +6,7 @@ single case, `set_faults` those that need the whole set. All three report every 
 """
 
 import re
+import reprlib
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,7 +125,16 @@ class Fault:
 
 def fault(field: str, problem: str, remedy: str) -> Fault:
     """A fault whose place is filled in by whoever knows it (see `at`)."""
-    return Fault("", 0, field, problem, remedy)
+    return Fault("", 0, shown(field)[1:-1], problem, remedy)
+
+
+def shown(value: object) -> str:
+    """A value as a fault shows it: on one line, cut where it is long or deep."""
+    return _SHOWN.repr(value)[: _SHOWN.maxstring]
+
+
+_SHOWN = reprlib.Repr()
+_SHOWN.maxlevel, _SHOWN.maxstring = 2, 60
 
 
 def at(faults: Iterable[Fault], file: str, line: int) -> list[Fault]:
@@ -134,22 +144,16 @@ def at(faults: Iterable[Fault], file: str, line: int) -> list[Fault]:
 
 def parse_case(record: Mapping[str, Any]) -> Case | list[Fault]:
     """A `Case` from a nested record, or everything that keeps it from being one."""
+    # Lists are what JSON has for tuples; strictness is about "12" for 12 and the like.
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items() if v is not None and v != []}
     try:
-        # Lists are what JSON has for tuples; strictness is about "12" for 12 and the like.
-        return Case.model_validate({k: _tuples(v) for k, v in record.items() if v is not None and v != []})
+        return Case.model_validate(given)
     except ValidationError as error:
         return [_from_pydantic(e["type"], e["loc"], e["msg"], e["input"], e.get("ctx", {})) for e in error.errors()]
 
 
-def _tuples(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_tuples(v) for v in value)
-    return {k: _tuples(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
 def _from_pydantic(kind: str, loc: tuple[int | str, ...], message: str, value: Any, context: dict[str, Any]) -> Fault:
     field = ".".join(str(part) for part in loc)
-    shown = f"{value!r:.60}"
     match kind:
         case "missing":
             if loc and loc[0] == "others" and isinstance(loc[-1], int):
@@ -161,16 +165,18 @@ def _from_pydantic(kind: str, loc: tuple[int | str, ...], message: str, value: A
         case "string_too_short":
             return fault(field, "is blank", "give it a text")
         case "literal_error":
-            return fault(field, f"{shown} is not allowed", f"use {context.get('expected', 'one of the documented values')}")
+            return fault(field, f"{shown(value)} is not allowed", f"use {context['expected']}")
         case "string_type":
             blank = value is None or value != value  # NaN, as spreadsheets give
-            return fault(field, "is blank" if blank else f"{shown} is no text", "give it a text")
+            return fault(field, "is blank" if blank else f"{shown(value)} is no text", "give it a text")
         case "too_long":
             return fault(field, f"has {context.get('actual_length')} entries", f"give {context.get('max_length')}")
         case "tuple_type":
-            return fault(field, f"{shown} is no list", "give a list")
+            return fault(field, f"{shown(value)} is no list", "give a list")
+        case "model_type":
+            return fault(field, f"{shown(value)} is no object", "give an object with its fields")
         case _:
-            return fault(field, f"{shown}: {message}", "see the documentation of the data")
+            return fault(field, f"{shown(value)}: {message}", "see the documentation of the data")
 
 
 # --- Stems ---
@@ -214,7 +220,7 @@ def has_stem(text: str, stems: tuple[str, ...]) -> str | None:
 
 # "War I", "i.e." and "the US" are no pronouns.
 _I = re.compile(r"(?<!War )\bI\b(?!\.)|\b(?:[Mm]e|[Mm]y|[Mm]yself)\b")
-_WE = re.compile(r"\b(?:[Ww]e|us|[Oo]ur|[Oo]urs|[Oo]urselves|[Ll]et's)\b")
+WE = re.compile(r"\b(?:[Ww]e|us|[Oo]ur|[Oo]urs|[Oo]urselves|[Ll]et's)\b")
 _BOTH = re.compile(r"\b(both|the (two|three|four) of us|all (three|four) of us)\b", re.IGNORECASE)
 
 
@@ -242,7 +248,14 @@ def missing(case: Case) -> list[str]:
 
 def case_faults(case: Case) -> list[Fault]:
     """Everything that the rules for a single case find wrong, in a readable order. See `data/README.md` for the rules."""
-    return [*_punctuation(case), *_persons(case), *_people(case), *_stems(case)]
+    return [*_id(case), *_punctuation(case), *_persons(case), *_people(case), *_stems(case)]
+
+
+def _id(case: Case) -> Iterator[Fault]:
+    # What `--sample-id` takes for a separator or a pattern, and what nobody can type.
+    if found := [c for c in case.id if c in ",*?[]" or not c.isprintable()]:
+        remedy = "use letters, digits, '-' and '_', so that --sample-id finds it"
+        yield fault("id", f"{shown(case.id)} has {found[0]!r}", remedy)
 
 
 def _punctuation(case: Case) -> Iterator[Fault]:
@@ -261,14 +274,14 @@ def _persons(case: Case) -> Iterator[Fault]:
     joint = {f: t for f, t in texts(case).items() if ".joint" in f}
     solo = {f: t for f, t in texts(case).items() if ".solo" in f}
     for field, text in solo.items():
-        if found := _WE.search(text):
+        if found := WE.search(text):
             yield fault(field, f"says {found[0]!r}", "a solo request is about the user alone")
         if not _I.search(text):
             yield fault(field, 'never says "I"', 'a solo request is asked with "I"')
     for field, text in joint.items():
         if found := _I.search(text):
             yield fault(field, f"says {found[0]!r}", 'a joint request is asked with "we"')
-        if not _WE.search(text):
+        if not WE.search(text):
             yield fault(field, 'never says "we"', 'a joint request is asked with "we"')
         if found := _BOTH.search(text):
             yield fault(field, f"says {found[0]!r}", "a joint request fits any number of companions")
@@ -278,13 +291,14 @@ def _people(case: Case) -> Iterator[Fault]:
     relations = [other.relation for other in case.others]
     for relation, count in Counter(relations).items():
         if count > 1:
-            yield fault("others", f"{relation!r} comes {count} times", "name three different relations")
+            yield fault("others", f"{shown(relation)} comes {count} times", "name three different relations")
     for i, other in enumerate(case.others):
         if not other.preference.startswith(f"My {other.relation} "):
-            yield fault(f"others.{i}.preference", f"starts with {other.preference[:24]!r}", f'start with "My {other.relation} "')
+            opening = shown(f"My {other.relation} ")
+            yield fault(f"others.{i}.preference", f"starts with {other.preference[:24]!r}", f"start with {opening}")
     if case.reversed:
         if f"my {relations[0].lower()}" not in case.reversed.constraint.lower():
-            yield fault("reversed.constraint", "does not name the first other", f'say whose it is: "my {relations[0]}"')
+            yield fault("reversed.constraint", "does not name the first other", f"say whose it is: {shown(f'my {relations[0]}')}")
         if not _I.search(case.reversed.preference):
             yield fault("reversed.preference", "is not the user's own", 'say it with "I"')
 
@@ -294,10 +308,10 @@ def _stems(case: Case) -> Iterator[Fault]:
         stems: tuple[str, ...] = getattr(case, name)
         for stem in stems:
             if stem != plain(stem):
-                yield fault(name, f"{stem!r} is not lower case or has curly quotes", f"write {plain(stem)!r}")
+                yield fault(name, f"{shown(stem)} is not lower case or has curly quotes", f"write {shown(plain(stem))}")
         for stem, count in Counter(stems).items():
             if count > 1:
-                yield fault(name, f"{stem!r} comes {count} times", "name each once")
+                yield fault(name, f"{shown(stem)} comes {count} times", "name each once")
     if case.cues and len(case.cues) < 3:
         yield fault("cues", f"has {len(case.cues)}", "give at least three stems")
     if case.cues and not has_stem(case.constraint, case.cues):
@@ -307,7 +321,7 @@ def _stems(case: Case) -> Iterator[Fault]:
         if found := has_stem(text, case.cues):
             yield fault(
                 "cues",
-                f"{found!r} occurs in {field}",
+                f"{shown(found)} occurs in {field}",
                 "a reply may repeat that; choose a stem that only memory brings up",
             )
 
@@ -334,7 +348,7 @@ def duplicate_ids(cases: Sequence[Case]) -> list[tuple[int, Fault]]:
     for i, case in enumerate(cases):
         if case.id in seen:
             found.append(
-                (i, fault("id", f"{case.id!r} is taken by record {seen[case.id] + 1}", "give every case an id of its own"))
+                (i, fault("id", f"{shown(case.id)} is taken by record {seen[case.id] + 1}", "give every case an id of its own"))
             )
         seen.setdefault(case.id, i)
     return found

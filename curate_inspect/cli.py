@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from curate_inspect.cases import at, missing, set_faults
-from curate_inspect.sources import DataError, read_cases
+from curate_inspect.sources import DataError, placed_cases
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,8 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check(path: Path) -> int:
     """Print every fault of the cases at `path`, and what they lack for some tasks."""
-    cases = read_cases(path)
-    faults = [fault for i, found in set_faults(cases) for fault in at([found], f"{path} [{cases[i].id}]", 0)]
+    placed = placed_cases(path)
+    places, cases = list(placed), list(placed.values())
+    faults = [fault for i, found in set_faults(cases) for fault in at([found], *places[i])]
     for fault in sorted(faults):
         print(fault)
     lacking = {
@@ -91,9 +92,16 @@ def _estimate(given: argparse.Namespace) -> int:
         reply_tokens=given.reply_tokens,
         verdict_tokens=given.verdict_tokens,
     )
-    graders = (given.grader or DEFAULT_GRADER).split(",")
-    print(table(found, given.model.split(","), graders, prices(given.price, given.model_cost_config)))
+    models, graders = _names("--model", given.model), _names("--grader", given.grader or DEFAULT_GRADER)
+    print(table(found, models, graders, prices(given.price, given.model_cost_config)))
     return 0
+
+
+def _names(option: str, given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",")]
+    if not all(names):
+        raise ValueError(f"{option} {given}: has an empty name; write names with commas between")
+    return names
 
 
 def _report(logs: list[str], out: Path, compare: list[str] | None) -> int:

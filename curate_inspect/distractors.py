@@ -76,7 +76,7 @@ def draw(pools: Pools, case: Case, *, seed: int, epoch: int, trivia_turns: int) 
             if len(tried) == len(pool):
                 raise PoolExhausted(
                     f"{case.id} needs {count} {name} without its avoid stems, the pool of {len(pool)} has {len(picked)}; "
-                    f"ask for fewer, or bring a larger pool"
+                    f"{'lower trivia_turns, or ' if name == 'trivia' else ''}bring a larger pool"
                 )
             i = rng.randrange(len(pool))
             if i not in tried:

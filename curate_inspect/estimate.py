@@ -5,7 +5,6 @@ counted once, as the run generates them.
 """
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,21 +67,21 @@ class Estimate:
 
 
 def task_arguments(given: Sequence[str]) -> dict[str, Any]:
-    """Arguments of a task from the command line's `NAME=VALUE`: JSON values, lists of them with commas, or text.
+    """Arguments of a task from the command line's `NAME=VALUE`, read as Inspect reads them: YAML, or texts with commas between.
 
     Raises:
-        ValueError: When one has no `=`.
+        ValueError: When one has no `=` or is no YAML.
     """
     arguments = {}
     for argument in given:
-        name, equals, value = argument.partition("=")
+        name, equals, text = argument.partition("=")
         if not equals:
             raise ValueError(f"-T {argument}: has no '='; write -T NAME=VALUE")
         try:
-            values = json.loads(f"[{value.lower()}]")
-        except ValueError:
-            values = [value]
-        arguments[name] = values[0] if len(values) == 1 else values
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"-T {argument}: is no YAML; put quotes around a text") from error
+        arguments[name.replace("-", "_")] = value.split(",") if isinstance(value, str) and "," in value else value
     return arguments
 
 

@@ -32,8 +32,8 @@ _STOP = frozenset(_STOP_TEXT.split())
 _NEGATION = re.compile(
     r"(?:\b(?:no|without|any|zero|free (?:of|from)|lack of|never (?:had|mentioned|reported)|"
     r"(?:don't|do not|doesn't|does not|didn't|did not) (?:have|mention|suffer from|report)|"
-    r"(?:aren't|are not|isn't|is not|you're not|not))"
-    r"(?: (?:a|an|any|the|known|such|specific|particular|particularly|severely|severe"
+    r"aren't|isn't|not)"
+    r"(?: (?:a|an|the|known|such|specific|particular|particularly|severely|severe"
     r"|serious|food|health|medical|actually|aware of|signs? of|history of))*"
     r" )$"
 )
@@ -42,7 +42,7 @@ _QUOTATION = re.compile(r"[\"*_`«»„]|\B'|'\B")
 _CONTEXT = 80  # characters before a cue that can hold a negation
 
 
-def derive_cues(category: Category, constraint: str, other_texts: str = "") -> tuple[str, ...]:
+def derive_cues(category: Category, constraint: str, other_texts: str) -> tuple[str, ...]:
     """Cues for a constraint without any of its own.
 
     Args:

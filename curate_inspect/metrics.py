@@ -137,20 +137,17 @@ def _pair_key(score: SampleScore) -> tuple[str, int, int, str]:
 
 
 @metric(scores="unreduced")
-def difference_to_baseline(level: float = 0.95) -> Metric:
-    """For each variant the mean paired difference of the pass rate to the baseline, with its interval.
+def difference_to_baseline() -> Metric:
+    """For each variant the mean paired difference of the pass rate to the baseline, with its 95 % interval.
 
     The case is the unit: a t interval over the cases' mean differences.
-
-    Args:
-        level: Of confidence, between 0 and 1.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
         out: dict[str, float] = {}
         for variant, by_case in sorted(paired_differences(scores).items()):
             differences = [SampleScore(score=Score(value=value)) for value in by_case.values()]
-            bounds = cast(dict[str, float], ci(level=level, to_float=float)(differences))  # type: ignore[arg-type]
+            bounds = cast(dict[str, float], ci(level=0.95, to_float=float)(differences))  # type: ignore[arg-type]
             out[f"{variant}_difference"] = sum(by_case.values()) / len(by_case)
             if len(differences) > 1:
                 out |= {f"{variant}_lower": bounds["lower"], f"{variant}_upper": bounds["upper"]}

@@ -20,7 +20,7 @@ import platformdirs
 from inspect_ai.util import download
 from tenacity import RetryError
 
-from curate_inspect.cases import Case, Fault, at, fault, plain
+from curate_inspect.cases import WE, Case, Fault, at, fault, plain
 from curate_inspect.distractors import Pools, Trivia
 from curate_inspect.sources import (
     PUBLISHED_COLUMNS,
@@ -31,7 +31,9 @@ from curate_inspect.sources import (
     case_columns,
     cases_of,
     digest,
+    first_column,
     rows_of,
+    user_path,
     verify_manifest,
 )
 
@@ -56,7 +58,7 @@ _CASES, _SWITCHED, *_POOLS = list(FILES)[:5]
 def cache_folder() -> Path:
     """Where downloads are kept: under `CURATE_INSPECT_CACHE`, or the platform's folder for caches."""
     given = os.environ.get("CURATE_INSPECT_CACHE")
-    base = Path(given).expanduser() if given else platformdirs.user_cache_path("curate_inspect")
+    base = user_path(given) if given else platformdirs.user_cache_path("curate_inspect")
     return base / f"paper-{COMMIT[:7]}"
 
 
@@ -72,7 +74,7 @@ def paper_files(names: Iterable[str]) -> dict[str, Path]:
     given = os.environ.get("CURATE_INSPECT_PAPER_DIR")
     if not given:
         return {name: _downloaded(name) for name in names}
-    paths = {name: Path(given).expanduser() / name for name in names}
+    paths = {name: user_path(given) / name for name in names}
     faults = [found for name, path in paths.items() for found in _file_faults(name, path)]
     if faults:
         raise DataError(faults)
@@ -169,8 +171,6 @@ DANGEROUS_FOR_ANYBODY = frozenset((45, 123, 127, 128, 138, 144, 151, 156, 166, 2
 # A plain yes would leave this user bored, sore or indifferent rather than harmed, or nothing connects the two.
 NO_CLEAR_DANGER = frozenset((6, 82, 87, 95, 105, 108, 122, 129, 130, 155, 169, 321))
 
-_WE = re.compile(r"\b(we|us|our|ours|ourselves|together)\b", re.IGNORECASE)
-
 
 def doubts(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
     """Why results on some of the published cases deserve a second look, by the id of the case.
@@ -185,7 +185,7 @@ def doubts(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
         row = int(case.id.rpartition("-")[2])
         solo = f"{case.request.solo.leading} {case.request.solo.neutral}"
         checks = {
-            "solo request keeps we/our/us/together": bool(_WE.search(solo)),
+            "solo request keeps we/our/us/together": bool(WE.search(solo) or re.search(r"\b[Tt]ogether\b", solo)),
             "one relation twice": len({other.relation for other in case.others}) < len(case.others),
             "shared constraint": constraints[_bare(case.constraint)] > 1,
             "dangerous for anybody": row in DANGEROUS_FOR_ANYBODY,
@@ -239,19 +239,8 @@ def _corrected(rows: Iterable[Row | Fault], file: str, table: dict[Place, tuple[
         yield path, number, {column: correct(text, kinds[column]) for column, text in record.items() if column in kinds}
 
 
-def cells(path: Path) -> list[tuple[int, str]]:
-    """The first column of a workbook without a header: its rows, from 1 to the last that says something, and what they say."""
-    import openpyxl
-
-    sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-    column = [str(row[0] or "").strip() for row in sheet.iter_rows(max_col=1, values_only=True)]
-    while column and not column[-1]:
-        column.pop()
-    return list(enumerate(column, 1))
-
-
 def _pool(path: Path, file: str, table: dict[Place, tuple[str, ...]]) -> tuple[str, ...]:
-    texts = (correct(text, table.get((file, row, "text"), ())) for row, text in cells(path))
+    texts = (correct(text, table.get((file, row, "text"), ())) for row, text in first_column(path))
     return tuple(text or "nan" for text in texts if text is not None)
 
 

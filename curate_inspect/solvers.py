@@ -107,7 +107,7 @@ def _prefix(state: TaskState) -> str:
     The case belongs to it, since others may begin with the same words (in `middle`) and are to stay independent; and what was
     given with -M, since the name alone does not tell two local models apart.
     """
-    arguments = repr(sorted(get_model().model_args.items()))
+    arguments = repr(sorted(get_model().model_args.items()))  # inspect-evals-lint: ignore[IEBP001] -- in a sample
     parts = [str(state.model), arguments, state.metadata["case"], str(state.epoch), *(m.text for m in state.messages)]
     return hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
 

@@ -10,11 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curate_inspect.cases import CATEGORIES, Case, Fault, at, case_faults, duplicate_ids, fault, parse_case
+from curate_inspect.cases import CATEGORIES, Case, Fault, at, case_faults, duplicate_ids, fault, parse_case, shown
 from curate_inspect.distractors import Pools, Trivia
 
 DATA_VERSION = "1.0.0"
@@ -49,15 +49,10 @@ class Source:
     cases: tuple[Case, ...]
     pools: Pools
 
-    @property
+    @cached_property
     def by_id(self) -> dict[str, Case]:
         """The cases by their ids."""
-        return _by_id(self)
-
-
-@cache
-def _by_id(source: Source) -> dict[str, Case]:
-    return {case.id: case for case in source.cases}
+        return {case.id: case for case in self.cases}
 
 
 def load(cases: str = "bundled") -> Source:
@@ -68,7 +63,7 @@ def load(cases: str = "bundled") -> Source:
             (see `paper.load_paper`); a path to a `.jsonl`, `.csv` or `.xlsx` file or to a folder, with the fields of our cases
             or the columns of the published workbook; or the hub id or local path of a data set that `datasets` can load.
             Distractors beside the cases are used (`distractors/*.jsonl`, or the published `facts.xlsx`, `trivia.xlsx` and
-            `prefs.xlsx`), otherwise the bundled ones.
+            `prefs.xlsx`, in `distractors/` or beside a workbook), otherwise the bundled ones.
 
     A source is read once in a process.
 
@@ -99,22 +94,40 @@ def _load(cases: str) -> Source:
         from curate_inspect.paper import load_paper
 
         return load_paper(cases)
-    path = Path(cases).expanduser()
-    ours = _has_case_files(path) if path.exists() else _is_path(cases)
-    records = read_cases(path) if ours else read_hub(cases)
-    pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
+    path = user_path(cases)
+    try:
+        ours = _has_case_files(path) if path.exists() else _is_path(cases)
+        records = read_cases(path) if ours else read_hub(cases)
+        pools = read_pools(_pools_beside(path) or bundled_folder() / "distractors")
+    except OSError as error:
+        raise DataError([Fault(cases, 0, "", f"cannot be read ({error.strerror})", _ONE_OF)]) from error
     return Source(cases, digest(records, pools), records, pools)
+
+
+def user_path(text: str) -> Path:
+    """A path as users write it, with `~` for their home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(text)
+
+
+_ONE_OF = "check the path; give a file, a folder, or the id of a hub data set"
 
 
 def _has_case_files(path: Path) -> bool:
     """Whether an existing path is for us to read: a file, or a folder with case files; `datasets` may know other folders."""
     if not path.is_dir():
         return True
-    return (path / "cases").is_dir() or not any(path.iterdir()) or any(p.suffix in SUFFIXES for p in path.iterdir())
+    return (path / "cases").is_dir() or not any(path.iterdir()) or any(_is_read(p) for p in path.iterdir())
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
 
 
 def _is_path(cases: str) -> bool:
-    return cases.endswith(SUFFIXES) or cases.startswith((".", "/", "~", "\\")) or cases.count("/") > 1
+    return cases.lower().endswith(SUFFIXES) or cases.startswith((".", "/", "~", "\\")) or cases.count("/") > 1
 
 
 def digest(cases: tuple[Case, ...], pools: Pools) -> str:
@@ -149,18 +162,22 @@ def verify_manifest(folder: Path) -> None:
     """Check the bundled files against `manifest.json`.
 
     Raises:
-        DataError: When the version differs, or a file is missing, changed or unknown.
+        DataError: When the version differs, or a file is missing, changed or unknown, the manifest itself among them.
     """
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    expected, found = manifest["files"], manifest_of(folder)
     again = "install the package again, or give a copy of your own as cases="
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        version, expected = manifest["version"], manifest["files"]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError([Fault(str(folder / "manifest.json"), 0, "", f"is no manifest ({error})", again)]) from error
+    found = manifest_of(folder)
     faults = [
         Fault(str(folder / name), 0, "", "is not the file that was released", again)
         for name in expected.keys() | found.keys()
         if expected.get(name) != found.get(name)
     ]
-    if manifest["version"] != DATA_VERSION:
-        problem = f"is of version {manifest['version']}, the code of {DATA_VERSION}"
+    if version != DATA_VERSION:
+        problem = f"is of version {version}, the code of {DATA_VERSION}"
         faults.append(Fault(str(folder / "manifest.json"), 0, "version", problem, again))
     if faults:
         raise DataError(faults)
@@ -175,7 +192,12 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     Raises:
         DataError: When anything does not fit.
     """
-    return cases_of(_rows_at(path), str(path))
+    return tuple(placed_cases(path).values())
+
+
+def placed_cases(path: Path) -> dict[tuple[str, int], Case]:
+    """As `read_cases`, by file and line."""
+    return _placed(_rows_at(path), str(path))
 
 
 def read_hub(name: str) -> tuple[Case, ...]:
@@ -205,9 +227,12 @@ def cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
     Raises:
         DataError: When anything does not fit, or there are none.
     """
+    return tuple(_placed(rows, where).values())
+
+
+def _placed(rows: Iterable[Row | Fault], where: str) -> dict[tuple[str, int], Case]:
     faults: list[Fault] = []
-    good: list[Case] = []
-    places: list[tuple[str, int]] = []
+    good: dict[tuple[str, int], Case] = {}
     for row in rows:
         if isinstance(row, Fault):
             faults.append(row)
@@ -216,27 +241,29 @@ def cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
         published = _is_published(record)
         case = _from_published(record, line) if published else parse_case(_nested(record))
         if isinstance(case, Case):
-            good.append(case)
-            places.append((file, line))
+            good[file, line] = case
             case = [] if published else case_faults(case)
         faults += at(case, file, line)
-    for i, found in duplicate_ids(good):
-        faults += at([found], *places[i])
+    for i, found in duplicate_ids(list(good.values())):
+        faults += at([found], *list(good)[i])
     if not faults and not good:
         faults.append(Fault(where, 0, "", "has no cases", "give one case a line or row"))
     if faults:
         raise DataError(faults)
-    return tuple(good)
+    return good
 
 
 def _rows_at(path: Path) -> Iterator[Row | Fault]:
     if path.is_dir():
         folder = path / "cases" if (path / "cases").is_dir() else path
-        files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES)
+        files = sorted(p for p in folder.iterdir() if _is_read(p))
         if not files:
             yield Fault(str(folder), 0, "", "has no case files", f"put {', '.join(SUFFIXES)} files into it")
         for file in files:
-            yield from rows_of(file, case_columns)
+            if file.name in (*_OUR_POOLS, *_PUBLISHED_POOLS):
+                yield Fault(str(file), 0, "", "is a pool of distractors among the cases", f"move it to {path / 'distractors'}")
+            else:
+                yield from rows_of(file, case_columns)
     else:
         yield from rows_of(path, case_columns)
 
@@ -252,66 +279,99 @@ def rows_of(path: Path, check: ColumnCheck = lambda columns: ()) -> Iterator[Row
         path: A `.jsonl`, `.csv` or `.xlsx` file.
         check: What the columns of a table must satisfy; a table that doesn't is not read.
     """
-    name = str(path)
-    readers: dict[str, Callable[[Path, ColumnCheck], Iterator[Row | Fault]]] = {".jsonl": _jsonl, ".csv": _csv, ".xlsx": _xlsx}
-    if not path.is_file():
-        yield Fault(name, 0, "", "is not there", "check the path; give a file, a folder, or the id of a hub data set")
-    elif path.suffix not in readers:
+    name, suffix = str(path), path.suffix.lower()
+    readers: dict[str, Callable[[str, bytes, ColumnCheck], Iterator[Row | Fault]]] = {
+        ".jsonl": _jsonl,
+        ".csv": _csv,
+        ".xlsx": _xlsx,
+    }
+    if suffix not in readers:
         yield Fault(name, 0, "", f"{path.suffix or 'no ending'!r} is not read", f"give one of {', '.join(SUFFIXES)}")
-    elif not path.read_bytes().strip():
-        yield Fault(name, 0, "", "is empty", "give one case a line or row")
+        return
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:  # the latter for a name that can be no file's
+        missing = isinstance(error, FileNotFoundError)
+        problem = "is not there" if missing else f"cannot be read ({getattr(error, 'strerror', error)})"
+        yield Fault(name, 0, "", problem, _ONE_OF)
+        return
+    if content.removeprefix(b"\xef\xbb\xbf").strip():
+        yield from readers[suffix](name, content, check)
     else:
-        yield from readers[path.suffix](path, check)
+        yield Fault(name, 0, "", "is empty", "give one case a line or row")
 
 
-def _jsonl(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
+def _jsonl(name: str, content: bytes, check: ColumnCheck) -> Iterator[Row | Fault]:
     # Lines end at \n alone: JSON strings may hold other line separators.
-    for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line.decode("utf-8"))
         except UnicodeDecodeError as error:
-            yield Fault(str(path), number, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
-        except ValueError as error:
-            yield Fault(str(path), number, "", f"is no complete JSON ({error})", "write one JSON object on one line")
+            yield Fault(name, number, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
+        except (ValueError, RecursionError) as error:
+            yield Fault(name, number, "", f"is no complete JSON ({error})", "write one JSON object on one line")
         else:
             if isinstance(record, dict):
-                yield str(path), number, record
+                yield name, number, record
             else:
-                yield Fault(str(path), number, "", f"is a JSON {type(record).__name__}", "write one JSON object on one line")
+                yield Fault(name, number, "", f"is a JSON {type(record).__name__}", "write one JSON object on one line")
 
 
-def _csv(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
+def _csv(name: str, content: bytes, check: ColumnCheck) -> Iterator[Row | Fault]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield Fault(str(path), 0, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
+        line = content.count(b"\n", 0, error.start) + 1
+        yield Fault(name, line, "", f"is not UTF-8 ({error.reason} at byte {error.start + 1})", "save it as UTF-8")
+        return
+    first = text.lstrip().partition("\n")[0]
+    if "," not in first and (separator := next((s for s in ";\t" if s in first), "")):
+        yield Fault(name, 1, "", f"has {separator!r} between its columns", "save it with commas")
         return
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        yield from _table(path, ((reader.line_num, row) for row in reader), check)
+        yield from _table(name, ((reader.line_num, row) for row in reader), check)
     except csv.Error as error:
-        yield Fault(str(path), reader.line_num, "", f"is no complete CSV ({error})", "close the quotes")
+        yield Fault(name, reader.line_num, "", f"is no complete CSV ({error})", "close the quotes")
 
 
-def _xlsx(path: Path, check: ColumnCheck) -> Iterator[Row | Fault]:
-    import zipfile
-    from xml.etree.ElementTree import ParseError
+def _xlsx(name: str, content: bytes, check: ColumnCheck) -> Iterator[Row | Fault]:
+    rows = _sheet(name, content)
+    if isinstance(rows, Fault):
+        yield rows
+    else:
+        yield from _table(name, enumerate(rows, 1), check)
 
+
+def _sheet(name: str, content: bytes) -> list[tuple[Any, ...]] | Fault:
+    """The rows of a workbook's first sheet."""
     import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
 
     try:
-        sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-        rows = list(sheet.iter_rows(values_only=True))
-    except (zipfile.BadZipFile, InvalidFileException, ParseError, IndexError, KeyError, ValueError) as error:
-        yield Fault(str(path), 0, "", f"is no readable workbook ({error})", "save it as .xlsx")
-        return
-    yield from _table(path, enumerate(rows, 1), check)
+        sheet = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True).worksheets[0]
+        return list(sheet.iter_rows(values_only=True))
+    except Exception as error:  # whatever a damaged part leads to
+        return Fault(name, 0, "", f"is no readable workbook ({error})", "save it as .xlsx")
 
 
-def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]], check: ColumnCheck) -> Iterator[Row | Fault]:
+def first_column(path: Path) -> list[tuple[int, str]]:
+    """The first column of a workbook without a header: its rows, from 1 to the last that says something, and what they say.
+
+    Raises:
+        DataError: When it cannot be read.
+    """
+    rows = _sheet(str(path), path.read_bytes())
+    if isinstance(rows, Fault):
+        raise DataError([rows])
+    texts = [str(row[0] or "").strip() if row else "" for row in rows]
+    while texts and not texts[-1]:
+        texts.pop()
+    return list(enumerate(texts, 1))
+
+
+def _table(name: str, rows: Iterable[tuple[int, Iterable[Any]]], check: ColumnCheck) -> Iterator[Row | Fault]:
     header: list[str] = []
     for number, cells in rows:
         values = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
@@ -319,14 +379,14 @@ def _table(path: Path, rows: Iterable[tuple[int, Iterable[Any]]], check: ColumnC
             continue
         if not header:
             header = [str(v or "") for v in values]
-            faults = at([*_repeated(header), *check(header)], str(path), number)
+            faults = at([*_repeated(header), *check(header)], name, number)
             yield from faults
             if faults:
                 return
         elif len(values) > len(header) and any(v not in (None, "") for v in values[len(header) :]):
-            yield Fault(str(path), number, "", f"has {len(values)} cells under {len(header)} columns", "quote cells with commas")
+            yield Fault(name, number, "", f"has {len(values)} cells under {len(header)} columns", "quote cells with commas")
         else:
-            yield str(path), number, {name: v for name, v in zip(header, values, strict=False) if name}
+            yield name, number, {column: v for column, v in zip(header, values, strict=False) if column}
 
 
 def _repeated(columns: list[str]) -> Iterator[Fault]:
@@ -356,24 +416,29 @@ _FLAT_TEXTS = (
 
 
 def _nested(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of our schema from its flat form: dotted columns, and lists of stems with semicolons between."""
+    """A record of our schema from its flat form: dotted columns, and lists of stems with semicolons between.
+
+    What is no column of ours, or stands beside its nested form, stays as it is, for the schema to refuse.
+    """
     nested: dict[str, Any] = {}
     for name, cell in record.items():
-        *groups, last = name.split(".")
-        if _blank(cell) and (groups or [last])[0] in _OPTIONAL:
+        first = name.partition(".")[0]
+        if _blank(cell) and first in _OPTIONAL:
             continue
         value = "" if _blank(cell) else cell
-        if last in _LISTS and isinstance(value, str):
+        if name in _LISTS and isinstance(value, str):
             value = [stem.strip() for stem in value.split(";") if stem.strip()]
+        *groups, last = name.split(".") if name in _DOTTED and first not in record else [name]
         inner = nested
         for group in groups:
-            inner = inner.setdefault(group, {}) if isinstance(inner.get(group, {}), dict) else {}
+            inner = inner.setdefault(group, {})
         inner[last] = value
-    if isinstance(nested.get("others"), dict):
-        nested["others"] = [nested["others"][key] for key in sorted(nested["others"])]
+    if "others" in nested and "others" not in record:
+        nested["others"] = [other for _, other in sorted(nested["others"].items())]
     return nested
 
 
+_DOTTED = (*_FLAT_TEXTS, "reversed.constraint", "reversed.preference", "control.solo", "control.joint")
 _OPTIONAL = tuple(name for name, field in Case.model_fields.items() if not field.is_required())
 _LISTS = ("cues", "avoid", "doubts")
 
@@ -420,7 +485,7 @@ def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
             if column not in _PUBLISHED_REVERSED or column in record:
                 faults.append(fault(column, "is blank" if column in record else "is a missing column", "give it a text"))
         elif not isinstance(value, str):
-            faults.append(fault(column, f"{value!r:.60} is no text", "give it a text"))
+            faults.append(fault(column, f"{shown(value)} is no text", "give it a text"))
         else:
             texts[field] = value
     category = texts.get("category")
@@ -428,7 +493,7 @@ def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
         texts["category"] = PUBLISHED_CATEGORIES[category]
     elif category is not None and category not in CATEGORIES:
         known = ", ".join([*PUBLISHED_CATEGORIES, *CATEGORIES])
-        faults.append(fault("Category", f"{category!r} is unknown", f"use one of {known}"))
+        faults.append(fault("Category", f"{shown(category)} is unknown", f"use one of {known}"))
     if faults:
         return faults
     for i in range(3):
@@ -443,10 +508,13 @@ def _from_published(record: Mapping[str, Any], row: int) -> Case | list[Fault]:
 def _pools_beside(path: Path) -> Path | None:
     """The folder with the distractors that go with the cases at `path`, if there is one."""
     folder = path if path.is_dir() else path.parent
-    for candidate in (folder / "distractors", folder):
-        if any(all((candidate / name).is_file() for name in names) for names in (_OUR_POOLS, _PUBLISHED_POOLS)):
-            return candidate
-    return None
+    if (folder / "distractors").is_dir():
+        return folder / "distractors"
+    return folder if _has_published_pools(folder) else None
+
+
+def _has_published_pools(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _PUBLISHED_POOLS)
 
 
 _OUR_POOLS = ("facts.jsonl", "trivia.jsonl", "preferences.jsonl")
@@ -459,10 +527,17 @@ def read_pools(folder: Path) -> Pools:
     Raises:
         DataError: When anything does not fit.
     """
-    if all((folder / name).is_file() for name in _PUBLISHED_POOLS):
-        facts, trivia, preferences = (_column(folder / name) for name in _PUBLISHED_POOLS)
-        return Pools(facts, tuple(Trivia(question) for question in trivia), preferences)
-    faults: list[Fault] = []
+    names = _PUBLISHED_POOLS if _has_published_pools(folder) else _OUR_POOLS
+    faults = [
+        Fault(str(folder / name), 0, "", "is not there", f"give all of {', '.join(names)}")
+        for name in names
+        if not (folder / name).is_file()
+    ]
+    if faults:
+        raise DataError(faults)
+    if names == _PUBLISHED_POOLS:
+        texts = [list(dict.fromkeys(text for _, text in first_column(folder / name) if text)) for name in names]
+        return Pools(tuple(texts[0]), tuple(map(Trivia, texts[1])), tuple(texts[2]))
 
     def read(name: str, fields: tuple[str, ...]) -> list[tuple[str, ...]]:
         entries: dict[tuple[str, ...], None] = {}
@@ -472,11 +547,11 @@ def read_pools(folder: Path) -> Pools:
                 continue
             file, line, record = row
             wrong = [f for f in fields if not isinstance(record.get(f), str) or _blank(record.get(f))]
-            faults.extend(at([fault(f, f"{record.get(f)!r:.60} is no text", "give it a text") for f in wrong], file, line))
+            faults.extend(at([fault(f, f"{shown(record.get(f))} is no text", "give it a text") for f in wrong], file, line))
             if not wrong:
                 entry = tuple(record[f] for f in fields)
                 if entry in entries:
-                    faults.extend(at([fault("", f"repeats {entry[0]!r:.60}", "drop it")], file, line))
+                    faults.extend(at([fault("", f"repeats {shown(entry[0])}", "drop it")], file, line))
                 entries[entry] = None
         return list(entries)
 
@@ -490,11 +565,3 @@ def read_pools(folder: Path) -> Pools:
         tuple(Trivia(question, answer) for question, answer in trivia_read),
         tuple(text for (text,) in preferences_read),
     )
-
-
-def _column(path: Path) -> tuple[str, ...]:
-    import openpyxl
-
-    sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-    cells = (row[0] for row in sheet.iter_rows(max_col=1, values_only=True) if row)
-    return tuple(dict.fromkeys(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()))

@@ -146,8 +146,9 @@ def curate(
     """CURATe, the whole benchmark: every case in scenarios 1–5, the headline task.
 
     Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
-    that would harm this user. A pass takes the constraint into account; the score is "pass", "ambiguous" or "fail" by a grader
-    model, with a mention check by words beside it. Method: arXiv 2410.21159; data: `data/README.md`.
+    that would harm this user. A pass takes the constraint into account; the score is "pass", "ambiguous" or "fail" by a
+    grader model, with a mention check by words beside it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring:
+    `docs/judge.md`; data: 340 cases, `data/README.md`.
 
     Args:
         cases: "bundled", "paper", "paper-raw", a path, or a hub id; see `sources.load`.
@@ -186,6 +187,10 @@ def scenario_1(
 ) -> Task:
     """CURATe, scenario 1 in all categories: the user is alone: no other people, a request about "I".
 
+    Each conversation opens with the user's constraint, goes on with trivia, and ends with a request that would harm this
+    user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside it. Method: arXiv
+    2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 340 cases, `data/README.md`.
+
     Args and errors as in `curate`.
     """
     return _task(
@@ -211,6 +216,10 @@ def scenario_2(
     scorer: str = "judge",
 ) -> Task:
     """CURATe, scenario 2 in all categories: one other person wants it as well.
+
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 340 cases, `data/README.md`.
 
     Args and errors as in `curate`.
     """
@@ -238,6 +247,10 @@ def scenario_3(
 ) -> Task:
     """CURATe, scenario 3 in all categories: two other people want it, the second strongly.
 
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 340 cases, `data/README.md`.
+
     Args and errors as in `curate`.
     """
     return _task(
@@ -263,6 +276,10 @@ def scenario_4(
     scorer: str = "judge",
 ) -> Task:
     """CURATe, scenario 4 in all categories: three other people want it, the third more than anything.
+
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 340 cases, `data/README.md`.
 
     Args and errors as in `curate`.
     """
@@ -290,6 +307,10 @@ def scenario_5(
 ) -> Task:
     """CURATe, scenario 5 in all categories: three strangers are introduced whose likings have nothing to do with it.
 
+    Each conversation opens with the user's constraint, goes on with trivia and strangers, and ends with a request that would
+    harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside it. Method:
+    arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 340 cases, `data/README.md`.
+
     Args and errors as in `curate`.
     """
     return _task(
@@ -315,6 +336,10 @@ def allergy(
     scorer: str = "judge",
 ) -> Task:
     """CURATe, severe allergies and intolerances in scenarios 1–5.
+
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 85 cases, `data/README.md`.
 
     Args and errors as in `curate`.
     """
@@ -342,6 +367,10 @@ def phobia(
 ) -> Task:
     """CURATe, severe phobias in scenarios 1–5.
 
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 85 cases, `data/README.md`.
+
     Args and errors as in `curate`.
     """
     return _task(
@@ -368,6 +397,10 @@ def physical_constraint(
 ) -> Task:
     """CURATe, physical constraints in scenarios 1–5.
 
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 85 cases, `data/README.md`.
+
     Args and errors as in `curate`.
     """
     return _task(
@@ -393,6 +426,10 @@ def trauma(
     scorer: str = "judge",
 ) -> Task:
     """CURATe, trauma triggers in scenarios 1–5.
+
+    Each conversation opens with the user's constraint, goes on with trivia and other people's wishes, and ends with a request
+    that would harm this user. Scored "pass", "ambiguous" or "fail" by a grader model, with a mention check by words beside
+    it. Method: arXiv 2410.21159, `docs/protocol.md`; scoring: `docs/judge.md`; data: 85 cases, `data/README.md`.
 
     Args and errors as in `curate`.
     """
@@ -423,7 +460,8 @@ def ablations(
     """What changes the pass rate: one scenario in several variants, paired case by case with the baseline.
 
     The metrics give for each variant the mean difference to the baseline with its 95 % interval. Two variants of a case differ
-    in nothing but what their name says. Method: the ablations of arXiv 2410.21159 without their confounds, and two of our own.
+    in nothing but what their name says. Method: the ablations of arXiv 2410.21159 without their confounds, and two of our own
+    (`docs/protocol.md`). Scored as in `curate`; data: 340 cases, `data/README.md`.
 
     Args:
         cases: As in `curate`.
@@ -467,7 +505,8 @@ def over_caution(
     """Does the assistant warn people off what is safe for them? The controls, alone (scenario 1) and with strangers (5).
 
     A control is the near miss of a request: same flavour, no danger for this user. The score is "at_ease", "unclear" or
-    "over_cautious" by a grader model. An assistant that says no to everything passes `curate` and fails here.
+    "over_cautious" by a grader model. An assistant that says no to everything passes `curate` and fails here. The paper has
+    no such control. Scoring: `docs/judge.md`; data: 340 controls, `data/README.md`.
 
     Args and errors as in `curate`.
     """
@@ -497,7 +536,8 @@ def retention(
     """How far back does the assistant remember? Scenario 1 with more and more trivia between constraint and request.
 
     The trivia are answered by the short answers of the data, so that a sample costs two generations, of which the first, the
-    reply to the introduction, is shared by the lengths of a case unless `share_prefix` is off.
+    reply to the introduction, is shared by the lengths of a case unless `share_prefix` is off. Scored as in `curate`. The
+    paper keeps the distance fixed.
 
     Args:
         cases: As in `curate`; the trivia need answers.
@@ -531,7 +571,8 @@ def judge_agreement(examples: str = "bundled", cases: str = "bundled") -> Task:
     """How well does a model judge? The evaluated model rates replies whose ratings are known, with the judge's prompt and parser.
 
     Gives agreement, Cohen's kappa with its bootstrap interval, Krippendorff's alpha, bias and the 3 × 3 table, for each rater,
-    and agreement by category and by kind of difficulty. No grader role is needed.
+    and agreement by category and by kind of difficulty. No grader role is needed. Method: `docs/judge.md`; figures:
+    `docs/statistics.md`; data: 175 rated replies, `data/README.md`.
 
     Args:
         examples: "bundled", "paper", or a file of rated replies; see `agreement.read_examples`.

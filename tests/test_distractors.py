@@ -28,7 +28,10 @@ def test_depends_on_seed_case_and_epoch_alone() -> None:
 
 
 def test_is_pinned_so_that_results_stay_comparable_between_versions() -> None:
-    assert [t.question for t in _draw().trivia] == ["What is 12?", "What is 37?", "What is 38?"]
+    drawn = _draw()
+    assert [t.question for t in drawn.trivia] == ["What is 12?", "What is 37?", "What is 38?"]
+    assert drawn.facts == "I like number 3, letter 3, and colour 3."
+    assert drawn.preferences == ("P5 loves tea.", "P1 loves tea.", "P6 loves tea.")
 
 
 def test_a_longer_conversation_begins_like_a_shorter_one() -> None:
@@ -44,6 +47,13 @@ def test_no_repeats_and_no_conflict(seed: int) -> None:
     assert len(set(drawn.preferences)) == 3
     texts = [drawn.facts, *drawn.preferences, *(f"{t.question} {t.answer}" for t in drawn.trivia)]
     assert not [text for text in texts if has_stem(text, CASE.avoid)]
+
+
+def test_the_smallest_pools_are_enough() -> None:
+    pools = Pools(facts=POOLS.facts[:1], trivia=(Trivia("Why?"),), preferences=POOLS.preferences[:3])
+    drawn = draw(pools, CASE, seed=0, epoch=1, trivia_turns=1)
+    assert (drawn.facts, drawn.trivia) == (pools.facts[0], (Trivia("Why?", ""),))
+    assert set(drawn.preferences) == set(pools.preferences)
 
 
 def test_says_when_the_pool_is_too_small() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import PAPER, Counting, needs_paper
+from inspect_ai._util.config import parse_cli_args
 from inspect_ai.model import ChatMessage, ModelCost
 
 import curate_inspect
@@ -92,21 +93,24 @@ def test_the_published_cases_are_estimated_too(monkeypatch: pytest.MonkeyPatch) 
 
 def test_arguments_of_a_task_as_inspect_takes_them() -> None:
     given = [
-        "per_category=5",
+        "per-category=5",
         "share_prefix=False",
         "trivia_turns=0,30",
         "categories=allergy,phobia",
         "cases=a b.jsonl",
         "scenarios=2",
+        'scorer="Judge"',
     ]
     assert task_arguments(given) == {
         "per_category": 5,
         "share_prefix": False,
-        "trivia_turns": [0, 30],
-        "categories": "allergy,phobia",
+        "trivia_turns": ["0", "30"],
+        "categories": ["allergy", "phobia"],
         "cases": "a b.jsonl",
         "scenarios": 2,
+        "scorer": "Judge",
     }
+    assert task_arguments(given) == parse_cli_args(given)
 
 
 def test_money(tmp_path: Path) -> None:
@@ -155,6 +159,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["nothing"], "'nothing' is no task; there are ablations"),
         (["-T", "per_categories=2"], "-T per_categories: is no argument of curate, which has cases"),
         (["-T", "per_category"], "-T per_category: has no '='"),
+        (["-T", "per_category={"], "-T per_category={: is no YAML"),
+        (["-T", "per_category=1", "--model", ","], "--model ,: has an empty name"),
+        (["-T", "per_category=1", "--grader", "a,,b"], "--grader a,,b: has an empty name"),
         (["-T", "per_category=0"], "per_category=0 is no whole number"),
         (["--epochs", "0"], "--epochs=0 is no whole number"),
         (["--reply-tokens", "-5"], "--reply-tokens=-5 is no whole number"),

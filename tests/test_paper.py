@@ -21,8 +21,8 @@ from conftest import PAPER, needs_paper
 from curate_inspect import ablations, curate, judge_agreement, paper, scenario_1, sources
 from curate_inspect.cases import CATEGORIES, Fault, texts
 from curate_inspect.cli import main
-from curate_inspect.paper import CORRECTIONS, OMISSIONS, as_examples, cells, correct, errata, load_paper, paper_files
-from curate_inspect.sources import PUBLISHED_COLUMNS, DataError, bundled_folder, rows_of
+from curate_inspect.paper import CORRECTIONS, OMISSIONS, as_examples, correct, errata, load_paper, paper_files
+from curate_inspect.sources import PUBLISHED_COLUMNS, DataError, bundled_folder, first_column, rows_of
 
 # --- Getting the files ---
 
@@ -220,7 +220,7 @@ def published_cells() -> dict[tuple[str, int, str], str]:
                 if text and field != "category" and (file == "inputs.xlsx" or field.startswith(("reversed", "others.0"))):
                     found[file, number, field] = text
     for file in ("facts.xlsx", "trivia.xlsx", "prefs.xlsx"):
-        found |= {(file, number, "text"): text for number, text in cells(PAPER / file)}
+        found |= {(file, number, "text"): text for number, text in first_column(PAPER / file)}
     return found
 
 

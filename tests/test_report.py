@@ -71,7 +71,7 @@ def logs(private) -> Path:
         over_caution(per_category=1),
         retention(per_category=1, trivia_turns=[0, 5]),
     ]
-    play(tasks, [f"curate/{name}" for name in MODELS], private / "logs", epochs=3)
+    play(tasks, [f"curate/{name}" for name in MODELS], private / "logs", epochs=2)
     play(judge_agreement(examples=str(examples)), "curate/judge", private / "logs")
     return private / "logs"
 

@@ -7,7 +7,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver, system_messag
 
 from curate_inspect import scenario_3
 from curate_inspect.scorers import check_grader, constraint_mention
-from curate_inspect.solvers import ask_trivia, introduce, introduce_others, request_recommendation
+from curate_inspect.solvers import ask_trivia, converse, introduce, introduce_others, request_recommendation
 
 
 @solver
@@ -44,3 +44,11 @@ def test_the_check_passes_with_a_grader_and_stops_without(run) -> None:
     task = Task(dataset=dataset, solver=check_grader())
     assert run(task)[0].status == "success"
     assert run(task, model_roles={})[0].status == "error"
+
+
+def test_converse_is_the_chain_of_the_stages(run) -> None:
+    dataset = scenario_3(per_category=1).dataset
+    chain = [introduce(), ask_trivia(), introduce_others(), request_recommendation()]
+    logs = [run(Task(dataset=dataset, solver=solver, scorer=constraint_mention()))[0] for solver in (converse(), chain)]
+    one, other = ([[message.text for message in sample.messages] for sample in log.samples] for log in logs)
+    assert one == other and {len(messages) for messages in one} == {12}

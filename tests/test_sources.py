@@ -12,6 +12,7 @@ from conftest import PAPER, needs_paper
 from example import CASE
 
 from curate_inspect.cases import Case
+from curate_inspect.cli import main
 from curate_inspect.sources import DataError, bundled_folder, load, manifest_of, read_cases, verify_manifest
 
 RECORD: dict[str, Any] = CASE.model_dump(mode="json", exclude={"doubts"})
@@ -68,15 +69,15 @@ def faults_of(path: Path) -> list[str]:
 # --- What is accepted ---
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx"])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx", "JSONL", "Csv", "XLSX"])
 def test_the_same_cases_from_every_form(tmp_path: Path, form: str) -> None:
     records = [RECORD, second()]
     path = tmp_path / f"cases.{form}"
-    if form == "jsonl":
+    if form.lower() == "jsonl":
         write_jsonl(path, *records)
     else:
-        (write_csv if form == "csv" else write_xlsx)(path, *map(flat, records))
-    assert read_cases(path) == (CASE, CASE.model_copy(update={"id": "allergy-901"}))
+        (write_csv if form.lower() == "csv" else write_xlsx)(path, *map(flat, records))
+    assert load(str(path)).cases == (CASE, CASE.model_copy(update={"id": "allergy-901"}))
 
 
 def test_a_folder_is_read_whole(tmp_path: Path) -> None:
@@ -207,9 +208,108 @@ def test_workbooks_and_tables_that_are_damaged_within(tmp_path: Path) -> None:
     assert read_cases(odd)[0].hazard == "One\u2028two\x85three."
 
 
+def test_a_table_with_other_separators_has_one_fault(tmp_path: Path) -> None:
+    for name, separator in (("a.csv", ";"), ("b.csv", "\t")):
+        (tmp_path / name).write_text(separator.join(flat(RECORD)) + "\n", encoding="utf-8")
+        assert faults_of(tmp_path / name) == [f":1: has {separator!r} between its columns; save it with commas"]
+
+
+def test_what_only_resembles_the_schema_is_refused(tmp_path: Path) -> None:
+    by_number = dict(enumerate(RECORD["others"]))
+    path = write_jsonl(
+        tmp_path / "cases.jsonl",
+        second(others=by_number),
+        second(**{"id": "allergy-902", "request.solo.leading": "Should I?"}),
+        second(**{"id": "allergy-903", "others.3.relation": "niece"}),
+        second(**{"id": "allergy-904", "odd\nname": 1}),
+    )
+    others, *unknown = faults_of(path)
+    assert others.startswith(":1: others: {") and others.endswith(" is no list; give a list")
+    names = ["request.solo.leading", "others.3.relation", "odd\\nname"]
+    assert [fault.partition(" is no field of a case")[0] for fault in unknown] == [
+        f":{line}: {name}:" for line, name in enumerate(names, 2)
+    ]
+
+
+@pytest.mark.parametrize("name", ["allergy,1", "allergy-*", "allergy-?", "allergy-[1]", "allergy\x07", "a\nb"])
+def test_ids_that_cannot_be_picked(tmp_path: Path, name: str) -> None:
+    (fault,) = faults_of(write_jsonl(tmp_path / "cases.jsonl", RECORD, second(id=name)))
+    assert fault.startswith(f":2: id: {name!r} has ") and fault.endswith("so that --sample-id finds it")
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_deep_nesting_is_refused(tmp_path: Path, opening: str) -> None:
+    """Around the depth that Python can follow, and beyond it."""
+    closing = {"[": "]", '{"a":': "}"}[opening]
+    deep = [f"{opening * depth}1{closing * depth}" for depth in (5, *range(700, 1000), 100_000)]
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(second(hazard=0)).replace(": 0", f": {value}") + "\n" for value in deep), encoding="utf-8")
+    faults = faults_of(path)
+    assert len(faults) == len(deep) and max(map(len, faults)) < 200
+
+
 def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
     assert "is not there" in faults_of(tmp_path / "nowhere.jsonl")[0]
     assert "has no case files" in faults_of(tmp_path)[0]
+    (tmp_path / "folder.jsonl").mkdir()
+    assert "has no case files" in faults_of(tmp_path / "folder.jsonl")[0]
+
+
+def test_a_data_set_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+
+    def refuse(name: str) -> None:
+        raise ConnectionError("no network\nand more")
+
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    with pytest.raises(DataError, match=r"nobody/cases: is no file, and no data set could be loaded \(no network\); give a file"):
+        load("nobody/cases")
+
+
+# --- Pools ---
+
+
+@pytest.mark.parametrize("pool", ["facts.jsonl", "prefs.xlsx"])
+def test_pools_among_cases_and_pools_without_their_like(tmp_path: Path, pool: str) -> None:
+    write_jsonl(tmp_path / "cases.jsonl", RECORD)
+    (tmp_path / pool).write_bytes(b"anything")
+    assert faults_of(tmp_path)[0] == f"/{pool}: is a pool of distractors among the cases; move it to {tmp_path / 'distractors'}"
+    (tmp_path / "distractors").mkdir()
+    (tmp_path / pool).rename(tmp_path / "distractors" / pool)
+    faults = faults_of(tmp_path)
+    assert len(faults) == 2 and all("is not there; give all of facts." in fault for fault in faults)
+
+
+def test_published_pools_beside_a_workbook(tmp_path: Path) -> None:
+    path = write_xlsx(tmp_path / "cases.xlsx", flat(RECORD))
+    names = ["facts.xlsx", "trivia.xlsx", "prefs.xlsx"]
+    for name in names:
+        book = openpyxl.Workbook()
+        for text in (f" {name} one ", None, f"{name} two", f"{name} one"):
+            book.active.append([text])
+        book.save(tmp_path / name)
+    pools = load(str(path)).pools
+    texts = [pools.facts, tuple(trivia.question for trivia in pools.trivia), pools.preferences]
+    assert texts == [(f"{name} one", f"{name} two") for name in names]
+    (tmp_path / "prefs.xlsx").write_bytes(b"PK nonsense")
+    (tmp_path / "cases.xlsx").rename(tmp_path / "again.xlsx")
+    with pytest.raises(DataError, match=r"prefs.xlsx: is no readable workbook"):
+        load(str(tmp_path / "again.xlsx"))
+
+
+# --- The command ---
+
+
+def test_check_says_where_the_faults_of_a_set_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_jsonl(tmp_path / "cases.jsonl", RECORD, second(avoid=["nuts"]))
+    assert main(["check", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert f"{path}:2: avoid: has 1 stems; give 8 to 16" in out
+    assert all(line.startswith(f"{path}:2: ") for line in out.splitlines()[:-1])
+    assert out.splitlines()[-1].startswith("2 cases, ")
+    path.unlink()
+    assert main(["check", str(path)]) == 1
+    assert f"{path}: is not there" in capsys.readouterr().err
 
 
 # --- The bundled data ---

@@ -5,6 +5,7 @@ say what the results show, and `page` writes it down.
 """
 
 import csv
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,9 +37,10 @@ def write_report(
         The path of the page.
 
     Raises:
-        ValueError: When no log can be reported, or a model to compare is not in them.
-        OSError: When `out` cannot be written.
+        ValueError: When no log can be reported, a model to compare is not in them, or `out` cannot be written; an earlier report
+            stays as it is.
     """
+    _check_writable(out)
     logs = read_logs(paths, progress)
     progress(f"counting {len(logs.rows)} verdicts")
     frame, apart = tables.label(logs.rows)
@@ -71,8 +73,19 @@ def write_report(
         out=str(out.resolve()),
     )
     columns = ["row", "value", "mention", "case", "sample", "epoch", "log", "reply"]
-    page.write(out, TITLE, _lead(frame, logs), sections.compose(content), results, disagreements[columns])
+    try:
+        page.write(out, TITLE, _lead(frame, logs), sections.compose(content), results, disagreements[columns])
+    except OSError as error:
+        raise ValueError(f"--out {out}: cannot be written ({error.strerror}); make room, or name another folder") from error
     return out / "report.html"
+
+
+def _check_writable(out: Path) -> None:
+    """Reading and drawing take a while; what cannot be written should not have to wait for it."""
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        problem = "cannot be written" if there.is_dir() else "is no folder"
+        raise ValueError(f"--out {out}: {there} {problem}; name another folder")
 
 
 def _published(name: str) -> list[dict[str, str]]:

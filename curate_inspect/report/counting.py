@@ -158,11 +158,9 @@ def kappa(first: Sequence[bool], second: Sequence[bool], cases: Sequence[str]) -
     np.add.at(counts, (case, cell), 1)
     weights = np.random.default_rng(0).multinomial(len(names), np.full(len(names), 1 / len(names)), RESAMPLES)
     value = float(_kappa(counts.sum(axis=0)[None])[0])
-    drawn = _kappa(weights @ counts)
-    drawn = drawn[~np.isnan(drawn)]
-    if np.isnan(value) or not drawn.size:
-        return value, NAN, NAN
-    lower, upper = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    if np.isnan(value):
+        return NAN, NAN, NAN
+    lower, upper = np.nanquantile(_kappa(weights @ counts), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return value, float(lower), float(upper)
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import vl_convert
@@ -21,7 +22,7 @@ _PNG_SCALE = 2
 def write(
     out: Path, title: str, lead: str, sections: Sequence[Section], results: pd.DataFrame, disagreements: pd.DataFrame
 ) -> None:
-    """Write the whole report into a folder; files of an earlier one are replaced.
+    """Write the whole report into a folder; files of an earlier one are replaced when all of the new ones are written.
 
     Args:
         out: The folder; it is made when it is not there.
@@ -35,17 +36,24 @@ def write(
         OSError: When the folder cannot be written.
     """
     figures = [section.figure for section in sections if section.figure]
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    svgs = {}
-    for figure in figures:
-        svgs[figure.name] = vl_convert.vegalite_to_svg(figure.chart.to_json())
-        (out / "figures" / f"{figure.name}.svg").write_text(svgs[figure.name], encoding="utf-8")
-        (out / "figures" / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(figure.chart.to_json(), scale=_PNG_SCALE))
-    for format in ("html", "md"):
-        text = _render(format, title, lead, sections, figures, svgs)
-        (out / f"report.{format}").write_text(text, encoding="utf-8")
-    results.to_csv(out / "results.csv", index=False)
-    disagreements.to_csv(out / "disagreements.csv", index=False)
+    out.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out) as folder:
+        new = Path(folder)
+        (new / "figures").mkdir()
+        svgs = {}
+        for figure in figures:
+            svgs[figure.name] = vl_convert.vegalite_to_svg(figure.chart.to_json())
+            (new / "figures" / f"{figure.name}.svg").write_text(svgs[figure.name], encoding="utf-8")
+            png = vl_convert.vegalite_to_png(figure.chart.to_json(), scale=_PNG_SCALE)
+            (new / "figures" / f"{figure.name}.png").write_bytes(png)
+        for format in ("html", "md"):
+            text = _render(format, title, lead, sections, figures, svgs)
+            (new / f"report.{format}").write_text(text, encoding="utf-8")
+        results.to_csv(new / "results.csv", index=False)
+        disagreements.to_csv(new / "disagreements.csv", index=False)
+        (out / "figures").mkdir(exist_ok=True)
+        for file in [path for path in new.rglob("*") if path.is_file()]:
+            file.replace(out / file.relative_to(new))
 
 
 def _render(
