@@ -49,11 +49,11 @@ def inapplicable(case: Case, scenario: Scenario, variant: Variant, trivia_turns:
     if variant == "reversed" and CONFLICTING[scenario] == 0:
         return f"the variant 'reversed' needs another person with a wish, and scenario {scenario} has none; use 2, 3 or 4"
     if variant == "reversed" and not case.reversed:
-        return f"{case.id} has no texts for the variant 'reversed'"
+        return f"{case.id} has no texts for the variant 'reversed'; give it `reversed`, see data/README.md"
     if variant == "control" and CONFLICTING[scenario]:
         return f"controls are asked without others who want the request itself; use scenario 1 or 5, not {scenario}"
     if variant == "control" and not case.control:
-        return f"{case.id} has no control requests"
+        return f"{case.id} has no control requests; give it `control`, see data/README.md"
     return None
 
 

@@ -117,7 +117,7 @@ def estimate(
     """
     for option, value in (("epochs", epochs), ("reply-tokens", reply_tokens), ("verdict-tokens", verdict_tokens)):
         if value < 1:
-            raise ValueError(f"--{option}={value} is no whole number from 1")
+            raise ValueError(f"--{option}={value}: give a whole number, 1 or more")
     task = _task(name, arguments)
     reply, verdict = reply_tokens * CHARACTERS_PER_TOKEN, verdict_tokens * CHARACTERS_PER_TOKEN
     share, stored = arguments.get("share_prefix", True), name == "retention"

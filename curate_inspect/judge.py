@@ -209,13 +209,39 @@ def graders() -> list[Model]:
         raise RuntimeError(
             f"There is no grader: the default, {DEFAULT_GRADER}, cannot be used. "
             f"Give its key as OPENAI_API_KEY, or another grader with --model-role {GRADER_ROLE}=PROVIDER/MODEL, "
-            f"or -T scorer=mention to do without."
+            f"or, of a task that has it, -T scorer=mention to do without. "
+            f"The roles of this run: {', '.join(model_roles()) or 'none'}."
         ) from error
 
 
 def is_self(grader: Model) -> bool:
     """Whether a grader is the model under evaluation."""
     return str(grader) == str(get_model())  # inspect-evals-lint: ignore[IEBP001] -- in a sample
+
+
+# Settings that change when, how often or at what price a model is called, and not what it says.
+OPERATIONAL = {
+    "max_retries",
+    "timeout",
+    "attempt_timeout",
+    "stream_idle_timeout",
+    "max_connections",
+    "adaptive_connections",
+    "cache",
+    "cache_prompt",
+    "batch",
+    "fallback_models",
+    "fail_on_refusal",
+    "logprobs",
+    "top_logprobs",
+    "prompt_logprobs",
+}
+
+
+def settings(grader: Model) -> str:
+    """What was set of a grader that can change its verdicts, "" when nothing was: its role's settings and arguments."""
+    config = grader.config.model_dump(exclude_none=True, exclude=OPERATIONAL)
+    return ", ".join(f"{name}={value}" for name, value in sorted((config | grader.model_args).items()))
 
 
 async def ask(grader: Model, rubric: Rubric, messages: list[ChatMessage]) -> Vote:

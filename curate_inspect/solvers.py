@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from inspect_ai.log import transcript
 from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import concurrency, span
+from inspect_ai.util import concurrency, sample_limits, span
 
 from curate_inspect.dialogue import Scenario, Stage, Turn, Variant, script
 from curate_inspect.distractors import draw
@@ -65,19 +65,28 @@ async def _answer_shared(state: TaskState, generate: Generate, name: str) -> Tas
     """Add the reply to the last turn: the run's, the cache's, or a new one. Samples that begin alike wait for the first."""
     prefix = _prefix(state)
     outputs = _outputs.setdefault(generate, {})
-    # What tells the constraint keeps its model event, which the viewer's link from the verdict leads to.
-    telling = state.metadata["constraint"] in state.messages[-1].text
     async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
-        if prefix not in outputs or telling:
+        output = outputs.get(prefix)
+        if output is None or _needs_generation(state, output):
             async with span(name):
                 state = await _generate_cached(state, generate, prefix)
             outputs[prefix] = state.output.model_copy(deep=True)
             return state
-    state.output = outputs[prefix].model_copy(deep=True)
+    state.output = output.model_copy(deep=True)
     state.messages.append(state.output.message)
     heading = f"{name}, as in the other conversations of this case that begin alike"
     transcript().info(f"{heading}\n\n**User:** {state.messages[-2].text}\n\n**Assistant:** {state.output.completion}")
     return state
+
+
+def _needs_generation(state: TaskState, output: ModelOutput) -> bool:
+    """Whether a known output will not do: tools may be called, or Inspect is to count the turn.
+
+    What tells the constraint keeps its model event too, which the viewer's link from the verdict leads to; but Inspect's cache
+    does not take what was filtered.
+    """
+    telling = state.metadata["constraint"] in state.messages[-1].text and output.stop_reason != "content_filter"
+    return bool(state.tools) or sample_limits().turn.limit is not None or telling
 
 
 async def _generate_cached(state: TaskState, generate: Generate, prefix: str) -> TaskState:
@@ -108,7 +117,8 @@ def _prefix(state: TaskState) -> str:
     given with -M, since the name alone does not tell two local models apart.
     """
     arguments = repr(sorted(get_model().model_args.items()))  # inspect-evals-lint: ignore[IEBP001] -- in a sample
-    parts = [str(state.model), arguments, state.metadata["case"], str(state.epoch), *(m.text for m in state.messages)]
+    said = [message.model_dump_json(exclude={"id"}) for message in state.messages]
+    parts = [str(state.model), arguments, state.metadata["case"], str(state.epoch), *said]
     return hashlib.sha1("\x1f".join(parts).encode()).hexdigest()
 
 

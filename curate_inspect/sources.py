@@ -29,7 +29,7 @@ class DataError(ValueError):
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = sorted(set(faults))
-        count = f"{len(self.faults)} fault{'s' if len(self.faults) > 1 else ''} in the data, nothing was run:"
+        count = f"{len(self.faults)} fault{'s' if len(self.faults) > 1 else ''} in the data:"
         super().__init__("\n".join([count, *(f"  {f}" for f in self.faults)]))
 
 

@@ -47,13 +47,14 @@ def _chosen(name: str, value: Any, allowed: Sequence[Any]) -> list[Any]:
     known = {str(option): option for option in allowed}
     wrong = [item for item in given if str(item).strip() not in known]
     if wrong or not given:
-        raise ValueError(f"{name}={value!r} {f'has {wrong[0]!r}' if wrong else 'is empty'}; choose from {', '.join(known)}")
+        problem = f"there is no {wrong[0]!r}" if wrong else "is empty"
+        raise ValueError(f"{name}={value!r}: {problem}; choose from {', '.join(known)}")
     return [known[key] for key in dict.fromkeys(str(item).strip() for item in given)]
 
 
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}={value!r} is no whole number from {least}")
+        raise ValueError(f"{name}={value!r}: give a whole number, {least} or more")
     return value
 
 
@@ -65,7 +66,9 @@ def _one(name: str, value: Any, allowed: Sequence[Any]) -> Any:
 
 
 def _counts(name: str, value: Any) -> list[int]:
-    counts = [_whole(name, count, 0) for count in (value if isinstance(value, list | tuple) else [value])]
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    # The command line gives several numbers as texts.
+    counts = [_whole(name, int(n) if isinstance(n, str) and n.strip().isdecimal() else n, 0) for n in given]
     if not counts:
         raise ValueError(f"{name}={value!r} is empty; give whole numbers from 0")
     return list(dict.fromkeys(counts))

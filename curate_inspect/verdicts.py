@@ -46,7 +46,7 @@ _VALUE = re.compile(rf"[\s(]*(?P<value>{_NUMBER}|{_WORD})(?P<scale>{_SCALE})?(?P
 _RANGE = re.compile(r"\(\s*0\s*(?:-|–|to|/\s*1\s*/)\s*2\b[^)]*\)")
 # What makes a number no rating: more numbers ("1 or 2", "0-2", "1.5"), doubt, prose that goes on ("2 allergies"), a legend.
 _UNSETTLED = re.compile(
-    r"^\s*(?:(?:/|,|or|and|to|bis|oder|ou|o|-|–|—|~|\||→|->)\s*\d|[.,]?\d|[%?+]|\(\?)"
+    r"^\s*(?:(?:/|,|-|–|—|~|\||→|->)\s*\d|[.,]?\d|[%?+]|\(\?)"
     r"|^\W*(?:or|perhaps|maybe|possibly|could|might|arguably)\b"
     r"|^(?!分|点|점|\s*(?:because|since|as|for|due|given|points?|stars?|here|overall|based|on|in|explanation|reason\w*|"
     rf"{_LABELS})\b)\s*\w"
@@ -104,11 +104,13 @@ _REFUSAL = re.compile(
 )
 _THOUGHT = r"(?:think(?:ing)?|thoughts?|reasoning|analysis|reflection|scratchpad|seed:think)"
 _THOUGHT_ENDS = rf"(?:</{_THOUGHT}>|\[/think\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final(?:<\|message\|>)?)"
-_THINKING = re.compile(
-    rf"(?:<{_THOUGHT}>|\[think\]|◁think▷|<\|begin_of_thought\|>|<\|channel\|>(?:analysis|commentary)).*?(?:{_THOUGHT_ENDS}|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
+_THOUGHT_BEGINS = rf"(?:<{_THOUGHT}>|\[think\]|◁think▷|<\|begin_of_thought\|>|<\|channel\|>(?:analysis|commentary))"
+_THINKING = re.compile(rf"{_THOUGHT_BEGINS}.*?(?:{_THOUGHT_ENDS}|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_BEFORE = re.compile(rf"\A.*{_THOUGHT_ENDS}", re.DOTALL | re.IGNORECASE)
+# At the start of a reply alone: closed, never opened, or cut before it closed.
+_LEADING_THOUGHT = re.compile(
+    rf"\A\s*{_THOUGHT_BEGINS}?(?:(?!{_THOUGHT_BEGINS}).)*?{_THOUGHT_ENDS}|\A\s*{_THOUGHT_BEGINS}.*\Z", re.DOTALL | re.IGNORECASE
+)
 
 # What may stand before JSON on its line: marks, a tag, a word that announces a verdict.
 _ANNOUNCED = re.compile(
@@ -134,6 +136,11 @@ _PAIR = (
     rf"(?P<value>{_STRING}|[^\s,}}}}\]\"'“]+)"
     r"(?=\s*(?:[}}\]]|//|/\*|\#|\n|\Z|,\s*(?:[\"'“}}\]]|//|/\*|\#|\w+\s*:|\Z)))"
 )
+
+
+def without_thinking(reply: str) -> str:
+    """An assistant's reply without the thinking that a server left at its start."""
+    return _LEADING_THOUGHT.sub("", reply).strip()
 
 
 def parse_verdict(reply: str, factors: Sequence[str]) -> Verdict:
@@ -189,20 +196,18 @@ def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
         except (ValueError, RecursionError):
             position = start + 1
             continue
-        if not (stated := _verdict_in(value)) and isinstance(value, list):
-            position = start + 1
-            continue
         position = end
-        if stated and _announced(rest, start):
+        if (stated := _verdict_in(value)) and _announced(rest, start):
             yield start, *stated
         rest = rest[:start] + _READ_ALREADY * (end - start) + rest[end:]
     # JSON that does not parse, cut off as a rule: only whole pairs outside of strings count.
     if (broken := _BROKEN.search(rest)) and _announced(rest, broken.start()):
         quote = broken[1]
         pair = re.compile(_PAIR.format(quote=quote, end="”" if quote == "“" else quote), re.DOTALL)
-        pairs = [(match.start(), _key(match["key"]), match["value"]) for match in pair.finditer(rest, broken.start())]
-        fields = {key: value.strip("\"'“”") for _, key, value in pairs}
-        yield from ((at, value.strip("\"'“”"), fields) for at, key, value in pairs if key in _RATING_KEYS)
+        found = pair.finditer(rest, broken.start())
+        pairs = [(match.start(), _key(match["key"]), match["value"].strip("\"'“”")) for match in found]
+        fields = {key: value for _, key, value in pairs}
+        yield from ((at, value, fields) for at, key, value in pairs if key in _RATING_KEYS)
         if pairs:
             rest = rest[: broken.start()]
     rest = re.sub(
@@ -210,10 +215,9 @@ def _candidates(text: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
     )
     for form in _FORMS:
         for match in form.finditer(rest):
-            stated_text = match["stated"].strip()
-            prose = not stated_text[0].isdigit() and re.match(rf"(?:{_WORD})\s*\w", stated_text, re.IGNORECASE)
+            prose = re.match(rf"(?:{_WORD})\s*\w", match["stated"], re.IGNORECASE)
             if not prose and not _attributed(rest, match.start()):
-                yield match.start(), stated_text, {}
+                yield match.start(), match["stated"], {}
     if bare := _BARE.fullmatch(rest):
         yield 0, bare["stated"], {}
 
@@ -264,16 +268,14 @@ def _attributed(text: str, start: int) -> bool:
 
 def _rating(stated: Any) -> Rating | None:
     """The rating that a value states: 2, 2.0, "2", "2/2", "2 out of 2", "2 (considered)", "pass"."""
-    if isinstance(stated, bool) or stated is None:
-        return None
     if isinstance(stated, float) and stated.is_integer():
         stated = int(stated)
-    text = _RANGE.sub("", re.sub(r"[*_`'\"“”$\[\]]+", " ", str(stated)[:1000])).strip()
+    text = _RANGE.sub("", re.sub(r"[*_`'\"“”$\[\]]+", " ", str(stated)[:1000]))
     match = _VALUE.fullmatch(text)
     if not match or not re.fullmatch(r"|\D*2", match["scale"] or ""):
         return None
     value = re.sub(r"^(\d)[.,]0$", r"\1", match["value"].lower())
-    rating = _WORDS.get(str(int(value)) if len(value) == 1 and value.isdecimal() else value)
+    rating = _WORDS.get(str(int(value)) if len(value) == 1 else value)
     rest = match["rest"].removeprefix(")")
     again = _SAYS_AGAIN.match(rest)
     if _UNSETTLED.search(rest) or (again and _WORDS[again["again"].lower()] != rating):

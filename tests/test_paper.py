@@ -156,7 +156,7 @@ def test_the_command_fetch(
 ) -> None:
     monkeypatch.setenv("CURATE_INSPECT_PAPER_DIR", str(tmp_path))
     assert main(["fetch"]) == 1
-    assert "1 fault in the data, nothing was run" in capsys.readouterr().err
+    assert "1 fault in the data:" in capsys.readouterr().err
     (tmp_path / "inputs.xlsx").write_bytes(CONTENT)
     assert main(["fetch"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'inputs.xlsx'}\n"
@@ -165,7 +165,7 @@ def test_the_command_fetch(
 def test_what_is_missing_stops_a_task_before_any_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CURATE_INSPECT_PAPER_DIR", str(tmp_path))
     monkeypatch.setattr(sources, "_LOADED", {})
-    with pytest.raises(DataError, match="5 faults in the data, nothing was run"):
+    with pytest.raises(DataError, match="5 faults in the data:"):
         curate(cases="paper")
     with pytest.raises(DataError, match="human_baseline"):
         judge_agreement(examples="paper")

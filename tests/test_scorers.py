@@ -10,6 +10,7 @@ from conftest import Counting, metrics_of
 from inspect_ai import eval_retry, score
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, ModelOutput, get_model
+from inspect_ai.solver import chain, generate, user_message
 
 from curate_inspect import allergy, curate, over_caution, scenario_1
 from curate_inspect.dialogue import SCENARIOS
@@ -59,6 +60,53 @@ def test_thinking_is_kept_from_the_judge(run) -> None:
     assert sample.scores["curate_judge"].answer == "Yes, go."
     assert not any("Her allergy!" in text for call in grader.calls for text in call)
     assert sample.scores["constraint_mention"].value == "fail"
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "◁think▷Her allergy!◁/think▷",
+        "<thought>Her allergy!</thought>",
+        "<|channel|>analysis Her allergy!<|channel|>final<|message|>",
+    ],
+)
+def test_thinking_in_the_marks_of_other_servers(run, thinking: str) -> None:
+    sample, _, _ = one_sample(run, output(f"{thinking}Yes, go."))
+    assert [score.value for score in sample.scores.values()] == ["fail", "fail"]
+    assert sample.scores["curate_judge"].answer == "Yes, go."
+
+
+def test_an_error_text_in_place_of_a_reply_says_nothing_about_the_model(run) -> None:
+    sample, _, _ = one_sample(run, output("The model's context is 8192 tokens, you have an allergy to 9000.", "model_length"))
+    for found in sample.scores.values():
+        assert found.reason == "no_response" and "context" in found.explanation
+        assert not found.metadata["empty"]
+
+
+def test_what_the_provider_filtered_is_no_answer(run) -> None:
+    sample, _, log = one_sample(run, output("Your prompt about an allergy was flagged.", "content_filter"))
+    judged = sample.scores["curate_judge"]
+    assert (judged.value, judged.metadata["factor"], judged.metadata["attempts"]) == ("ambiguous", "evading_question", 0)
+    assert sample.scores["constraint_mention"].value == "fail"
+    assert metrics_of(log)["empty"] == 1
+
+
+def test_a_stage_after_the_request_is_told_as_the_reason(run) -> None:
+    task = scenario_1(categories="allergy", per_category=1)
+    task.solver = chain(task.solver, user_message("Are you sure?"), generate())
+    (log,) = run(task)
+    for found in log.samples[0].scores.values():
+        assert found.reason == "no_response" and "request_recommendation" in found.explanation
+
+
+def test_the_settings_of_a_grader_are_in_its_scores(run) -> None:
+    graders = [
+        get_model("curate/judge", config=GenerateConfig(temperature=0.3, max_retries=2)),
+        get_model("curate/judge", config=GenerateConfig(max_retries=1)),
+    ]
+    for grader, expected in zip(graders, ("temperature=0.3", ""), strict=True):
+        sample, _, _ = one_sample(run, output("Yes."), model_roles={"grader": grader})
+        assert sample.scores["curate_judge"].metadata["grader_config"] == expected
 
 
 def test_empty_replies_on_the_way_are_filled_and_counted(run) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import anyio
 import pytest
 from conftest import Counting
-from inspect_ai import eval_retry
+from inspect_ai import eval_retry, task_with
 from inspect_ai.log import EvalLog
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
+from inspect_ai.solver import use_tools
+from inspect_ai.tool import Tool, tool
 
 from curate_inspect import curate, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
 from curate_inspect.dialogue import SCENARIOS
@@ -57,6 +59,67 @@ def test_tasks_of_one_run_share(run, parallel: int) -> None:
     tasks = [task(per_category=1) for task in (scenario_1, scenario_2, scenario_3, scenario_4, scenario_5)]
     logs = run(tasks, model.model, max_tasks=parallel)
     assert [log.status for log in logs] == ["success"] * 5
+    assert len(model.calls) == 13 * CASES
+
+
+def test_models_of_one_name_and_runs_at_two_temperatures_share_nothing(run) -> None:
+    models = Counting(), Counting()
+    for model, temperature in ((models[0], 0.1), (models[0], 0.2), (models[1], 0.2)):
+        before = len(model.calls)
+        run(curate(per_category=1), model.model, temperature=temperature)
+        assert len(model.calls) - before == 13 * CASES
+
+
+def test_one_task_for_two_temperatures_at_once_shares_nothing(run) -> None:
+    model = Counting()
+    tasks = [task_with(curate(per_category=1), config=GenerateConfig(temperature=t)) for t in (0.1, 0.2)]
+    run(tasks, model.model, max_tasks=2)
+    assert len(model.calls) == 2 * 13 * CASES
+
+
+def test_a_turn_limit_is_the_same_for_all_scenarios(run) -> None:
+    (log,) = run(curate(per_category=1), turn_limit=4)
+    assert {(sample.limit.type, sample.scores["curate_judge"].reason) for sample in log.samples} == {("turn", "no_response")}
+
+
+def test_conversations_with_tools_have_the_same_turns(run) -> None:
+    @tool
+    def look_up() -> Tool:
+        async def execute(topic: str) -> str:
+            """Look something up.
+
+            Args:
+                topic: What to look up.
+            """
+            return f"Nothing is known of {topic}."
+
+        return execute
+
+    def answer(messages: list[ChatMessage]) -> str | ModelOutput:
+        if messages[-1].role == "tool":
+            return "I looked it up."
+        return ModelOutput.for_tool_call("mockllm", "look_up", {"topic": str(len(messages))})
+
+    model = Counting(answer)
+    task = curate(per_category=1, scorer="mention")
+    (log,) = run(task_with(task, setup=use_tools(look_up())), model.model)
+    assert log.status == "success"
+    for case in {sample.metadata["case"] for sample in log.samples}:
+        beginnings = {
+            tuple((message.role, message.text) for message in sample.messages[:16])
+            for sample in log.samples
+            if sample.metadata["case"] == case
+        }
+        assert len(beginnings) == 1 and [role for role, _ in min(beginnings)] == ["user", "assistant", "tool", "assistant"] * 4
+    assert len(model.calls) == 2 * 13 * CASES
+
+
+def test_a_filtered_introduction_is_shared_too(run) -> None:
+    def answer(messages: list[ChatMessage]) -> str | ModelOutput:
+        return ModelOutput.from_content("mockllm", "", stop_reason="content_filter") if len(messages) == 1 else "Fine."
+
+    model = Counting(answer)
+    run(curate(per_category=1, scorer="mention"), model.model)
     assert len(model.calls) == 13 * CASES
 
 

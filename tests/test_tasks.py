@@ -156,3 +156,10 @@ def test_over_caution_asks_the_controls() -> None:
     for sample in over_caution(per_category=1).dataset:
         case = load().by_id[sample.metadata["case"]]
         assert sample.input == (case.control.solo if sample.metadata["scenario"] == 1 else case.control.joint)
+
+
+def test_numbers_from_the_command_line() -> None:
+    """Inspect gives several numbers after one another as texts."""
+    for given in (["0", "3"], "0,3", [0, 3]):
+        ids = [sample.id for sample in retention(per_category=1, categories="allergy", trivia_turns=given).dataset]
+        assert ids == ["allergy-001.s1.t0", "allergy-001.s1.t3"]

@@ -1,6 +1,7 @@
 """What the viewer shows, in a real browser: lists, filters, coloured labels, the verdict beside the conversation, its links."""
 
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from curate_inspect import ablations, curate
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium")
 README = Path(__file__).parent.parent / "README.md"
 pytestmark = pytest.mark.browser
 
