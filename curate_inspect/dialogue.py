@@ -1,7 +1,7 @@
 """From a case to what the user says, turn by turn. Pure: no model, no framework, no file.
 
-The protocol follows section 3 of the paper (arXiv 2410.21159) with one instruction for every scenario; `README.md` lists the
-differences.
+The protocol follows section 3 of the paper (arXiv 2410.21159) with one instruction for every scenario; "Where it
+differs from the published protocol" in `docs/protocol.md` lists the differences.
 """
 
 from dataclasses import dataclass
