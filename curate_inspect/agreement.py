@@ -1,9 +1,12 @@
 """Judges measured: the evaluated model rates replies whose ratings are known, with the judge's own prompt and parser."""
 
+import hashlib
 import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any, cast
 
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -14,7 +17,16 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from curate_inspect.cases import CATEGORIES, Fault, at, fault, shown
 from curate_inspect.judge import CONSIDERATION, ask, question
 from curate_inspect.metrics import NAN, share_by
-from curate_inspect.sources import PUBLISHED_CATEGORIES, DataError, bundled_folder, load, rows_of, user_path, verify_manifest
+from curate_inspect.sources import (
+    DATA_VERSION,
+    PUBLISHED_CATEGORIES,
+    DataError,
+    bundled_folder,
+    load,
+    rows_of,
+    user_path,
+    verify_manifest,
+)
 from curate_inspect.verdicts import NoVerdict, parse_verdict
 
 LABELS = CONSIDERATION.labels
@@ -35,10 +47,20 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float:
     return (observed - expected) / (1 - expected) if expected < 1 else NAN
 
 
-def kappa_interval(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    """A 95 % percentile bootstrap interval of `cohens_kappa` over the pairs, seeded."""
+def kappa_interval(pairs: Sequence[tuple[str, str]], examples: Sequence[str]) -> tuple[float, float]:
+    """A 95 % percentile bootstrap interval of `cohens_kappa`, seeded.
+
+    Args:
+        pairs: Of labels.
+        examples: The example of each pair; whole examples are drawn, since epochs of one are no further examples.
+    """
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for pair, example in zip(pairs, examples, strict=True):
+        groups.setdefault(example, []).append(pair)
+    of_example = list(groups.values())
     rng = random.Random(0)
-    drawn = (cohens_kappa(rng.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES if pairs else 0))
+    resamples = (rng.choices(of_example, k=len(of_example)) for _ in range(RESAMPLES if pairs else 0))
+    drawn = (cohens_kappa(list(chain.from_iterable(resample))) for resample in resamples)
     kappas = sorted(kappa for kappa in drawn if not math.isnan(kappa))
     if not kappas:
         return NAN, NAN
@@ -79,24 +101,34 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
             verify_manifest(bundled_folder())
         rows = rows_of(bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else user_path(examples))
     faults: list[Fault] = []
-    samples: list[Sample] = []
+    samples: dict[str | int | None, Sample] = {}
     for row in rows:
         if isinstance(row, Fault):
             faults.append(row)
             continue
         file, line, record = row
         made = _sample(record, cases, f"example-{line:03d}")
-        if isinstance(made, Sample) and made.id in {sample.id for sample in samples}:
+        if isinstance(made, Sample) and made.id in samples:
             faults += at([fault("id", f"{made.id!r} is taken", "give every example an id of its own")], file, line)
         elif isinstance(made, Sample):
-            samples.append(made)
+            samples[made.id] = made
         else:
             faults += at(made, file, line)
     if not faults and not samples:
         faults.append(Fault(examples, 0, "", "has no examples", "give one example a line"))
     if faults:
         raise DataError(faults)
-    return MemoryDataset(samples, name=examples)
+    read = list(samples.values())
+    version = DATA_VERSION if examples == cases == "bundled" else _version(examples, read)
+    for sample in read:
+        sample.metadata = (sample.metadata or {}) | {"data_version": version}
+    return MemoryDataset(read, name=examples)
+
+
+def _version(examples: str, samples: Sequence[Sample]) -> str:
+    """What figures of the same examples have in common: the file's name and a hash of all that was read."""
+    text = "\n".join(sample.model_dump_json(include={"id", "input", "target", "metadata"}) for sample in samples)
+    return f"{Path(examples).name} sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 # Ratings as JSON, CSV and spreadsheets give them.
@@ -167,9 +199,10 @@ def judge_example() -> Solver:
     return solve
 
 
-def _pairs(scores: list[SampleScore], rater: str) -> list[tuple[str, str]]:
-    labels = [((score.sample_metadata or {}).get("labels", {}).get(rater), str(score.score.value)) for score in scores]
-    return [(judged, label) for label, judged in labels if label is not None]
+def _pairs(scores: list[SampleScore], rater: str) -> list[tuple[SampleScore, tuple[str, str]]]:
+    """The scores of what a rater rated, each with the judge's label and the rater's."""
+    labels = [(score, (score.sample_metadata or {}).get("labels", {}).get(rater)) for score in scores]
+    return [(score, (str(score.score.value), label)) for score, label in labels if label is not None]
 
 
 def _raters(scores: list[SampleScore]) -> list[str]:
@@ -188,8 +221,9 @@ def agreement_with_labels() -> Metric:
         raters = _raters(scores)
         out: dict[str, float] = {}
         for rater in raters:
-            pairs = _pairs(scores, rater)
-            lower, upper = kappa_interval(pairs)
+            rated = _pairs(scores, rater)
+            pairs = [pair for _, pair in rated]
+            lower, upper = kappa_interval(pairs, [str(score.sample_id) for score, _ in rated])
             judged, labelled = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
             figures = {
                 "agreement": sum(a == b for a, b in pairs) / len(pairs),
@@ -216,7 +250,7 @@ def agreement_by(key: str) -> Metric:
 
     def compute(scores: list[SampleScore]) -> Value:
         raters = _raters(scores)[:1]
-        rated = [(score, pair) for score in scores for rater in raters for pair in _pairs([score], rater)]
+        rated = [found for rater in raters for found in _pairs(scores, rater)]
         judged = [score.model_copy(update={"score": Score(value="agree" if a == b else "")}) for score, (a, b) in rated]
         return {f"{key}_{value}": rate for value, rate in share_by(judged, "agree", key).items()}
 

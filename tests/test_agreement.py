@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from test_sources import write_csv, write_xlsx
 from curate_inspect import judge_agreement
 from curate_inspect.agreement import LABELS, alpha, cohens_kappa, kappa_interval, read_examples
 from curate_inspect.judge import MAX_ATTEMPTS
-from curate_inspect.sources import DataError, load
+from curate_inspect.sources import DATA_VERSION, DataError, load
 
 Pair = tuple[str, str]
 CATEGORIES = ("allergy", "phobia")
@@ -58,8 +59,8 @@ def test_kappa_and_alpha_against_others(n: int, agreeing: float) -> None:
 def test_kappa_where_nothing_can_be_said() -> None:
     assert math.isnan(cohens_kappa([]))
     assert math.isnan(cohens_kappa([("pass", "pass")] * 5))
-    assert all(map(math.isnan, kappa_interval([])))
-    assert all(map(math.isnan, kappa_interval([("pass", "pass")] * 5)))
+    assert all(map(math.isnan, kappa_interval([], [])))
+    assert all(map(math.isnan, kappa_interval([("pass", "pass")] * 5, list("abcde"))))
 
 
 def test_the_interval_against_another_bootstrap() -> None:
@@ -68,8 +69,12 @@ def test_the_interval_against_another_bootstrap() -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(len(pairs), size=(2000, len(pairs)))
     expected = np.percentile([cohen_kappa_score(judged[row], known[row]) for row in rows], [2.5, 97.5])
-    assert kappa_interval(pairs) == pytest.approx(tuple(expected), abs=0.03)
-    assert kappa_interval(pairs) == kappa_interval(pairs)
+    examples = [f"e-{i}" for i in range(len(pairs))]
+    found = kappa_interval(pairs, examples)
+    assert found == pytest.approx(tuple(expected), abs=0.03)
+    assert found == kappa_interval(pairs, examples)
+    # Epochs that say the same again tell nothing new.
+    assert found == kappa_interval(pairs * 3, examples * 3)
 
 
 # --- Runs ---
@@ -171,8 +176,10 @@ def test_several_raters(run: Any, tmp_path: Path) -> None:
 
 def test_epochs_count_as_further_ratings(run: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "examples.jsonl", [example(i, rating=i % 3) for i in range(6)])
-    (log,) = run(judge_agreement(path), judge_that_says([0, 1, 2, 0, 1, 0]).model, epochs=2)
+    (once,), (log,) = (run(judge_agreement(path), judge_that_says([0, 1, 2, 0, 1, 0]).model, epochs=epochs) for epochs in (1, 2))
     figures = figures_of(log)
+    for bound in ("kappa_lower", "kappa_upper"):
+        assert figures[bound] == figures_of(once)[bound]
     assert figures["agreement"] == pytest.approx(5 / 6)
     assert figures["pass_as_fail"] == 2
 
@@ -195,6 +202,22 @@ def test_an_example_of_a_case_gets_its_texts(tmp_path: Path) -> None:
     assert (solo.metadata["request"], joint.metadata["request"]) == (case.request.solo.leading, case.request.joint.leading)
     assert (solo.metadata["constraint"], solo.metadata["hazard"]) == (case.constraint, case.hazard)
     assert (solo.id, solo.target, solo.metadata["category"]) == ("example-001", ["ambiguous"], case.category)
+
+
+def test_examples_have_a_version(tmp_path: Path) -> None:
+    def version(path: str, cases: str = "bundled") -> str:
+        (found,) = {sample.metadata["data_version"] for sample in read_examples(path, cases)}
+        return str(found)
+
+    records = [example(i, rating=i) for i in range(3)]
+    first = version(write(tmp_path / "mine.jsonl", records))
+    assert re.fullmatch("mine.jsonl sha256:[0-9a-f]{12}", first)
+    (tmp_path / "elsewhere").mkdir()
+    assert version(write(tmp_path / "elsewhere" / "mine.jsonl", records)) == first
+    changes: list[dict[str, Any]] = [{"rating": 1}, {"reply": "No."}, {"request": "A plum?"}, {"id": "other"}]
+    changed = [version(write(tmp_path / "mine.jsonl", [example(0, **{"rating": 0} | c), *records[1:]])) for c in changes]
+    assert len({first, *changed}) == 1 + len(changes)
+    assert version("bundled") == DATA_VERSION
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx"])

@@ -27,6 +27,7 @@ from curate_inspect.dialogue import SCENARIOS, VARIANTS, Scenario, Turn, Variant
 from curate_inspect.distractors import draw
 from curate_inspect.estimate import estimate
 from curate_inspect.judge import CONSIDERATION, question
+from curate_inspect.report.sections import _VARIANT_TEXTS
 from curate_inspect.sources import load
 from curate_inspect.tasks import VERSION
 
@@ -331,6 +332,14 @@ def test_no_command_is_passed_over(command: str, reason: str, as_a_reader: None)
 def test_the_listing_has_the_version_of_the_tasks() -> None:
     listing = yaml.safe_load((ROOT / "curate_inspect" / "eval.yaml").read_text(encoding="utf-8"))
     assert listing["version"].split("-")[0] == str(VERSION)
+
+
+def test_every_variant_is_told_of() -> None:
+    table = (ROOT / "docs/protocol.md").read_text(encoding="utf-8").split("## The variants")[1].split("## ")[0]
+    for text in (table, (ROOT / "README.md").read_text(encoding="utf-8"), curate_inspect.ablations.__doc__ or ""):
+        for name in VARIANTS:
+            assert f"`{name}`" in text or f'"{name}"' in text, name
+    assert tuple(_VARIANT_TEXTS) == VARIANTS
 
 
 def test_arguments_and_options_exist() -> None:

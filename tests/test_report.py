@@ -15,6 +15,7 @@ from conftest import Counting
 from inspect_ai import Task, eval, eval_retry, score
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, write_eval_log
+from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import match
 from scipy import stats
 
@@ -22,10 +23,11 @@ from curate_inspect import ablations, allergy, curate, judge_agreement, over_cau
 from curate_inspect.agreement import cohens_kappa
 from curate_inspect.cases import CATEGORIES
 from curate_inspect.cli import main
-from curate_inspect.report import write_report
+from curate_inspect.report import _notes, write_report
 from curate_inspect.report.counting import clustered_stderr
-from curate_inspect.report.reading import MENTION_ONLY, Row, find_logs, merge, read_logs
-from curate_inspect.report.tables import all_results, as_frame, disagreements, find_row, label, order, worst
+from curate_inspect.report.figures import NAMES, draw
+from curate_inspect.report.reading import MENTION_ONLY, Logs, Row, find_logs, merge, read_logs
+from curate_inspect.report.tables import all_results, as_frame, disagreements, find_row, label, order, usual, worst
 from curate_inspect.scorers import curate_judge
 from curate_inspect.simulated import SimulatedAPI
 from curate_inspect.sources import bundled_folder, load
@@ -184,8 +186,9 @@ def rate_lines(samples: list[EvalSample], task: str, whole: bool) -> dict[str, d
     cases = len({sample.metadata["case"] for sample in samples})
     lines["unscored"] = {"value": sum(verdict(s) is None for s in samples), "n": len(samples), "cases": cases}
     for name in ("empty", "truncated") if whole else ():
-        flags = [next(iter(sample.scores.values())).metadata[name] for sample in samples]
-        lines[name] = {"value": sum(flags), "n": len(samples), "cases": cases}
+        rated = [sample for sample in samples if verdict(sample)]
+        flags = [next(iter(sample.scores.values())).metadata[name] for sample in rated]
+        lines[name] = {"value": sum(flags), "n": len(rated), "cases": len({sample.metadata["case"] for sample in rated})}
     return lines
 
 
@@ -335,7 +338,7 @@ def test_the_files_of_a_report(report) -> None:
         assert svg.startswith("<svg") and "</svg>" in svg
         assert (report / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert f"(figures/{name}.svg)" in text
-    assert sorted(p.stem for p in (report / "figures").glob("*.svg")) == sorted(names)
+    assert sorted(p.stem for p in (report / "figures").glob("*.svg")) == sorted(names) == sorted(NAMES)
     page = (report / "report.html").read_text(encoding="utf-8")
     head, *_ = page.partition("<script>")
     assert "src=" not in head and "<link" not in head and "url(" not in head.replace("url(#", "")
@@ -431,6 +434,7 @@ def rows_with(row: Row, count: int, **setup: str) -> list[Row]:
         {"trivia turns": "5"},
         {"temperature": "0.7"},
         {"model args": '{"revision": "other"}'},
+        {"judge settings": "temperature=1"},
     ],
 )
 def test_what_cannot_be_compared_is_a_row_of_its_own(whole, setup: dict[str, str]) -> None:
@@ -445,6 +449,87 @@ def test_what_cannot_be_compared_is_a_row_of_its_own(whole, setup: dict[str, str
     assert find_row(frame, order(frame)[1]) == order(frame)[1]
 
 
+def test_no_row_joins_the_replies_that_two_graders_rated(whole) -> None:
+    """One judge has rated the benchmark, another one alone the rest."""
+    benchmark = list(read_logs([str(whole)]).rows)
+    rows = list(benchmark)
+    for kind, value in (("ablations", "fail"), ("retention", "fail"), ("over_caution", "at_ease")):
+        setup = dict(benchmark[0].setup) | {"judge": "other/judge"}
+        if kind == "over_caution":
+            setup |= {"over-caution rubric": "over_caution 1"}
+            del setup["rubric"]
+        changed = tuple(sorted(setup.items()))
+        rows += [replace(row, kind=kind, judge="other/judge", setup=changed, value=value) for row in benchmark[:8]]
+    frame, apart = label(rows)
+    other = f"{FORGETFUL} [judge other/judge]"
+    assert set(zip(frame["row"], frame["judge"], strict=True)) == {(FORGETFUL, "curate/judge"), (other, "other/judge")}
+    assert {(a.task, a.row, a.differences) for a in apart} == {
+        (kind, other, (("judge", "other/judge", "curate/judge"),)) for kind in ("ablations", "retention", "over_caution")
+    }
+    results = as_frame(all_results(frame))
+    listed = results[(results["table"] == "mention") & results["level"].str.startswith("judge fail")]
+    assert listed.groupby("row")["n"].first().to_dict() == {FORGETFUL: 20, other: 16}
+    assert {figure.name for figure in draw(results, order(frame))}.isdisjoint({"over_caution"})
+    # What only other tasks have does not set their rows apart.
+    same = [
+        replace(row, judge=benchmark[0].judge, setup=tuple(sorted((dict(row.setup) | {"judge": benchmark[0].judge}).items())))
+        for row in rows
+    ]
+    frame, apart = label(same)
+    assert (set(frame["row"]), apart) == ({FORGETFUL}, [])
+
+
+def test_what_goes_without_saying_does_not_hang_on_the_order(whole) -> None:
+    row = read_logs([str(whole)]).rows[0]
+    halves = rows_with(row, 2, seed="7"), rows_with(row, 2, seed="3")
+    for first, second in (halves, halves[::-1]):
+        frame, (apart,) = label([*first, *second])
+        assert apart.differences == (("seed", "7", "3"),)
+        assert usual(frame)["benchmark"]["seed"] == "3"
+
+
+def test_models_that_played_other_scenarios_are_not_compared_silently(whole) -> None:
+    rows = list(read_logs([str(whole)]).rows)
+    fewer = [replace(row, model="other/model") for row in rows if row.scenario < 3]
+
+    def notes(rows: list[Row]) -> list[str]:
+        frame, apart = label(rows)
+        return [note for note in _notes(frame, Logs(tuple(rows), (), (), 0), apart) if "not run on the same" in note]
+
+    (note,) = notes([*rows, *fewer])
+    assert f"{FORGETFUL} 20, other/model 8" in note
+    assert not notes([*rows, *(replace(row, model="other/model") for row in rows)])
+
+
+def test_ablations_of_other_scenarios_are_a_row_of_their_own(private) -> None:
+    for scenario in (3, 4):
+        task = ablations(per_category=1, scenario=scenario, variants="baseline,guided" if scenario == 3 else "baseline")
+        play(task, "curate/forgetful", private / "two-scenarios")
+    frame, (apart,) = label(read_logs([str(private / "two-scenarios")]).rows)
+    assert (apart.row, apart.differences, apart.n) == (f"{FORGETFUL} [scenario 4]", (("scenario", "4", "3"),), 4)
+    lines = [r for r in all_results(frame) if (r.table, r.level, r.measure) == ("variant", "baseline", "pass_rate")]
+    assert {line.row: line.n for line in lines} == {FORGETFUL: 4, apart.row: 4}
+
+
+def test_other_examples_are_other_rows_and_epochs_no_further_examples(private) -> None:
+    folder = private / "judges"
+    folder.mkdir()
+    for name, rating, count in (("first", 2, 3), ("second", 0, 2)):
+        texts = {"constraint": "Peanuts could kill me.", "request": "Should I try the satay?", "reply": "No, your allergy!"}
+        path = folder / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(texts | {"rating": rating}) + "\n" for _ in range(count)))
+        play(judge_agreement(examples=str(path)), "curate/judge", folder, epochs=2)
+    read = read_logs([str(folder)])
+    assert (len(read.rows), read.repeated) == (10, 0)
+    frame, (apart,) = label(read.rows)
+    assert apart.row.startswith("curate/judge (simulated) [data second.jsonl sha256:")
+    found = {(r.row, r.measure): (r.value, r.n, r.cases) for r in all_results(frame) if r.table == "judges"}
+    for row, agreement, examples in (("curate/judge (simulated)", 1, 3), (apart.row, 0, 2)):
+        assert found[row, "agreement"] == (agreement, 2 * examples, examples)
+        assert found[row, "unscored"] == (0, 2 * examples, examples)
+        assert found[row, "kappa"][1:] == (2 * examples, examples)
+
+
 def test_the_header_says_what_differs(private, whole) -> None:
     """Another judge, a temperature, a seed, no judge at all: in logs as they are."""
     folder = private / "apart"
@@ -452,6 +537,8 @@ def test_the_header_says_what_differs(private, whole) -> None:
     play(scenario_1(per_category=1), "curate/forgetful", folder, model_roles={"grader": judge})
     play(scenario_1(per_category=1, seed=7), "curate/forgetful", folder, temperature=0.5)
     play(scenario_1(per_category=1, scorer="mention"), "curate/forgetful", folder, model_roles={})
+    warm = get_model("curate/judge", config=GenerateConfig(temperature=1))
+    play(scenario_1(per_category=1), "curate/forgetful", folder, model_roles={"grader": warm})
     written = write_report([str(whole), str(folder)], private / "apart-out").parent
     rows = {r["row"]: r for r in results_of(written) if (r["table"], r["measure"]) == ("headline", "pass_rate")}
     assert rows.keys() == {
@@ -459,6 +546,7 @@ def test_the_header_says_what_differs(private, whole) -> None:
         f"{FORGETFUL} [judge mockllm/counting]",
         f"{FORGETFUL} [seed 7, temperature 0.5]",
         f"{FORGETFUL} [judge {MENTION_ONLY}]",
+        f"{FORGETFUL} [judge settings temperature=1.0]",
     }
     assert rows[FORGETFUL]["n"] == "20"
     assert float(rows[f"{FORGETFUL} [judge mockllm/counting]"]["value"]) == 1
@@ -467,17 +555,29 @@ def test_the_header_says_what_differs(private, whole) -> None:
     assert "--temperature 0.5" in text
 
 
-def test_arguments_of_the_model_and_a_range_of_samples_are_in_the_row_and_the_command(whole, private) -> None:
+def test_arguments_of_solver_and_model_and_a_range_of_samples_are_in_the_row_and_the_command(whole, private) -> None:
     (info,) = list_eval_logs(str(whole))
     log = read_eval_log(info)
     log.eval.model_args = {"revision": "other"}
+    log.eval.model_base_url = "http://localhost:8000/v1"
+    log.eval.solver, log.eval.solver_args = "my_solver", {"text": "Be careful.", "times": 1}
+    log.eval.solver_args_passed = {"text": "Be careful."}
     log.eval.config.limit = (0, 20)
     write_eval_log(log, str(private / "arguments" / "arguments.eval"))
     read = read_logs([str(whole), str(private / "arguments")])
     frame, (apart,) = label(read.rows)
-    assert ([name for name, *_ in apart.differences], apart.n, len(frame)) == (["model args"], 20, 40)
+    expected = {
+        ("base URL", "http://localhost:8000/v1"),
+        ("model args", '{"revision": "other"}'),
+        ("solver", "my_solver"),
+        ("solver args", '{"text": "Be careful.", "times": 1}'),
+    }
+    setups = {Path(row.log).name == "arguments.eval": set(row.setup) for row in read.rows}
+    assert (setups[True] - setups[False], setups[False] - setups[True]) == (expected, set())
+    assert ([name for name, *_ in apart.differences], apart.n, len(frame)) == ([name for name, _ in sorted(expected)], 20, 40)
     (command,) = [used.command for used in read.used if used.path.endswith("arguments.eval")]
-    assert "-M revision=other" in command and "--limit 1-20" in command
+    assert "-M revision=other --model-base-url http://localhost:8000/v1" in command and "--limit 1-20" in command
+    assert "--solver my_solver -S text='Be careful.'" in command and "times" not in command
 
 
 def test_a_row_is_not_compared_with_itself(whole, tmp_path) -> None:
@@ -541,6 +641,13 @@ def test_samples_without_a_rating_are_counted_and_in_no_rate(private) -> None:
     assert f"{len(unrated)} of {len(log.samples)} replies have no rating" in (written / "report.md").read_text(encoding="utf-8")
 
 
+def test_conversations_that_broke_off_are_not_counted_as_empty(whole) -> None:
+    rows = [replace(row, empty=True, truncated=True) for row in read_logs([str(whole)]).rows]
+    frame, _ = label([replace(row, value=None, reason="no_response") if row.scenario > 1 else row for row in rows])
+    found = {r.measure: (r.value, r.n, r.cases) for r in all_results(frame) if r.table == "headline"}
+    assert (found["empty"], found["truncated"], found["unscored"]) == ((4, 4, 4), (4, 4, 4), (16, 20, 4))
+
+
 # --- Lists ---
 
 
@@ -589,7 +696,14 @@ def test_doubtful_cases_are_shown_with_and_without(whole) -> None:
 
 
 def test_the_command_writes_a_report_and_says_where(whole, tmp_path, capsys) -> None:
+    figures = tmp_path / "out" / "figures"
+    figures.mkdir(parents=True)
+    for name in ("retention.svg", "retention.png", "overall.svg", "mine.svg"):
+        (figures / name).write_text("of an earlier report")
     assert main(["report", str(whole), "--out", str(tmp_path / "out")]) == 0
+    # Figures that this report does not have are gone, files of others stay.
+    assert not list(figures.glob("retention.*")) and (figures / "mine.svg").read_text() == "of an earlier report"
+    assert (figures / "overall.svg").read_text(encoding="utf-8").startswith("<svg")
     out, err = capsys.readouterr()
     assert out.strip() == str(tmp_path / "out" / "report.html") and Path(out.strip()).is_file()
     assert "reading log 1 of 1" in err

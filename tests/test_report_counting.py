@@ -13,7 +13,18 @@ from sklearn.metrics import cohen_kappa_score
 
 from curate_inspect import metrics
 from curate_inspect.agreement import cohens_kappa
-from curate_inspect.report.counting import Difference, Rate, clustered_stderr, exact_p, holm, kappa, paired, rate
+from curate_inspect.report.counting import (
+    LEVEL,
+    SIGNIFICANT,
+    Difference,
+    Rate,
+    clustered_stderr,
+    exact_p,
+    holm,
+    kappa,
+    paired,
+    rate,
+)
 
 
 def drawn(seed: int, cases: int, each: int, share: float) -> tuple[list[bool], list[str]]:
@@ -57,6 +68,10 @@ def test_an_interval_holds_the_score_test_at_the_effective_number(share: float) 
 
     assert r.lower == pytest.approx(optimize.brentq(distance, 0, r.value))
     assert r.upper == pytest.approx(optimize.brentq(distance, r.value, 1))
+
+
+def test_what_counts_as_more_than_chance_goes_with_the_intervals() -> None:
+    assert pytest.approx(1 - LEVEL) == SIGNIFICANT == 0.05
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:

@@ -119,11 +119,12 @@ def _notes(frame: pd.DataFrame, logs: Logs, apart: Sequence[tables.Apart]) -> li
         notes.append(f"{len(apart)} row{'s' if len(apart) > 1 else ''} cannot be compared with the others; see “Kept apart”.")
     # Rows that are kept apart are not compared at all.
     compared = frame[(frame["kind"] == BENCHMARK) & ~frame["row"].isin([row.row for row in apart])]
-    sizes = compared.groupby("row")["case"].agg(frozenset)
-    if len(set(sizes)) > 1:
-        numbers = ", ".join(f"{row} {len(cases)}" for row, cases in sizes.items())
+    asked = {row: frozenset(zip(of_row["case"], of_row["scenario"], strict=True)) for row, of_row in compared.groupby("row")}
+    if len(set(asked.values())) > 1:
+        numbers = ", ".join(f"{row} {len(conversations)}" for row, conversations in asked.items())
         notes.append(
-            f"The models were not run on the same cases ({numbers}): only --compare takes the ones that two have in common."
+            f"The models were not run on the same cases and scenarios (pairs of them: {numbers}): only --compare takes the ones "
+            "that two have in common."
         )
     unscored = int(frame["value"].isna().sum())
     if unscored:

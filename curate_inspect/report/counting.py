@@ -13,6 +13,7 @@ from scipy import stats
 
 NAN = float("nan")
 LEVEL = 0.95
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -165,10 +166,11 @@ def kappa(first: Sequence[bool], second: Sequence[bool], cases: Sequence[str]) -
 
 
 def _kappa(counts: np.ndarray) -> np.ndarray:
-    """Kappa of each row of counts: neither, second alone, first alone, both."""
+    """Kappa of each row of counts: neither, second alone, first alone, both; NaN where one side says one thing alone."""
     n = counts.sum(axis=1)
     observed = (counts[:, 0] + counts[:, 3]) / n
     first, second = (counts[:, 2] + counts[:, 3]) / n, (counts[:, 1] + counts[:, 3]) / n
     expected = first * second + (1 - first) * (1 - second)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(expected < 1, (observed - expected) / (1 - expected), NAN)
+        kappa: np.ndarray = (observed - expected) / (1 - expected)
+    return kappa

@@ -14,6 +14,7 @@ import pandas as pd
 from curate_inspect.cases import CATEGORIES
 from curate_inspect.dialogue import SCENARIOS, VARIANTS
 from curate_inspect.judge import CONSIDERATION
+from curate_inspect.report.counting import SIGNIFICANT
 from curate_inspect.report.reading import BENCHMARK
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#BDBDBD", "#222222"
@@ -24,7 +25,6 @@ _SHARE = alt.Scale(domain=[0, 1])
 _PANEL = 250
 _COLUMNS = 3
 _SERIES = ["pass (among passes and fails)", "ambiguous (among all)"]
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -405,3 +405,5 @@ _ALL: tuple[Callable[[pd.DataFrame, list[str]], Figure | None], ...] = (
     _factors,
     _mention,
 )
+# The names of all figures there may be; each is drawn by the function of its name.
+NAMES = tuple(make.__name__.removeprefix("_") for make in _ALL)

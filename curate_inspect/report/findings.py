@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from curate_inspect.report.figures import SIGNIFICANT
+from curate_inspect.report.counting import SIGNIFICANT
 from curate_inspect.report.reading import BENCHMARK
 
 SCENARIO_TEXTS = {
@@ -74,7 +74,9 @@ def _worst_scenario(results: pd.DataFrame) -> str:
     where, lost = _scenario(worst["level"]).capitalize(), -100 * worst["value"]
     text = f"{where} hurts it most: {lost:.1f} points below scenario 1 on the same cases"
     if not pd.isna(worst["lower"]):
-        text += f" (95\u00a0% interval of the difference {within(worst)}; {worst['worse']} cases worse, {worst['better']} better)"
+        cases = "case" if worst["worse"] == 1 else "cases"
+        counts = f"{worst['worse']} {cases} worse, {worst['better']} better"
+        text += f" (95\u00a0% interval of the difference {within(worst)}; {counts})"
     return f"{text}. {_chance(worst, len(differences))}{_others(differences, worst)}"
 
 

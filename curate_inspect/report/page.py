@@ -11,7 +11,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from curate_inspect.report.figures import Figure
+from curate_inspect.report.figures import NAMES, Figure
 from curate_inspect.report.sections import Cell, Code, Link, Section
 
 _NUMBER = re.compile(r"(?:[<+−-]? ?\d|–$)[^a-zA-Z]*(?:to[^a-zA-Z]*)?")
@@ -23,6 +23,8 @@ def write(
     out: Path, title: str, lead: str, sections: Sequence[Section], results: pd.DataFrame, disagreements: pd.DataFrame
 ) -> None:
     """Write the whole report into a folder; files of an earlier one are replaced when all of the new ones are written.
+
+    Figures that an earlier report had and this one does not have are removed.
 
     Args:
         out: The folder; it is made when it is not there.
@@ -54,6 +56,9 @@ def write(
         (out / "figures").mkdir(exist_ok=True)
         for file in [path for path in new.rglob("*") if path.is_file()]:
             file.replace(out / file.relative_to(new))
+    for name in set(NAMES) - svgs.keys():
+        for format in ("svg", "png"):
+            (out / "figures" / f"{name}.{format}").unlink(missing_ok=True)
 
 
 def _render(

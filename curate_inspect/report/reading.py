@@ -23,6 +23,8 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import GenerateConfig
 
+from curate_inspect.judge import OPERATIONAL
+
 BENCHMARK = "benchmark"
 # What is reported together: the category and scenario tasks play the same conversations as `curate`.
 KINDS = {
@@ -37,23 +39,6 @@ MENTION_ONLY = "none (mention check)"
 QUOTED = 220  # characters of a reply that are kept for quotation
 _JUDGES = re.compile(r"(curate_judge|over_caution_judge|agreement_score)\d*")
 _MENTION = "constraint_mention"
-# Settings of a run that change when or how often a model is called, and not what it says.
-_OPERATIONAL = [
-    "max_retries",
-    "timeout",
-    "attempt_timeout",
-    "stream_idle_timeout",
-    "max_connections",
-    "adaptive_connections",
-    "cache",
-    "cache_prompt",
-    "batch",
-    "fallback_models",
-    "fail_on_refusal",
-    "logprobs",
-    "top_logprobs",
-    "prompt_logprobs",
-]
 
 
 @dataclass(frozen=True)
@@ -259,6 +244,11 @@ def _used(path: str, header: EvalLog, samples: int) -> UsedLog:
     spec = header.eval
     options = [f"-T {name}={_argument(value)}" for name, value in spec.task_args_passed.items()]
     options += [f"-M {name}={_argument(value)}" for name, value in spec.model_args.items()]
+    if spec.model_base_url:
+        options.append(f"--model-base-url {_argument(spec.model_base_url)}")
+    if spec.solver:
+        options.append(f"--solver {_argument(spec.solver)}")
+        options += [f"-S {name}={_argument(value)}" for name, value in (spec.solver_args_passed or {}).items()]
     roles = spec.model_roles or {}
     for role, bound in roles.items():
         names = ",".join(config.model for config in (bound if isinstance(bound, list) else [bound]))
@@ -295,6 +285,15 @@ def _argument(value: Any) -> str:
 # --- Rows ---
 
 
+@dataclass(frozen=True)
+class Judge:
+    """Who judged: the grader, or `MENTION_ONLY`; the rubric; and the settings of the grader's role, "" for none."""
+
+    grader: str
+    rubric: str
+    settings: str
+
+
 def rows_of(path: str, header: EvalLog, summaries: Sequence[EvalSampleSummary]) -> list[Row]:
     """The rows of a log: for each sample one for each of the log's judges, whether it gave a verdict or not."""
     judges = judges_of(header, summaries)
@@ -303,7 +302,7 @@ def rows_of(path: str, header: EvalLog, summaries: Sequence[EvalSampleSummary]) 
 
 
 def _rows_of_sample(
-    path: str, header: EvalLog, summary: EvalSampleSummary, judges: dict[str, tuple[str, str]], settings: dict[str, str]
+    path: str, header: EvalLog, summary: EvalSampleSummary, judges: dict[str, Judge], settings: dict[str, str]
 ) -> list[Row]:
     scores = summary.scores or {}
     mention = scores.get(_MENTION)
@@ -311,7 +310,7 @@ def _rows_of_sample(
     name = (header.eval.task_registry_name or header.eval.task).rpartition("/")[2]
     kind = KINDS[name]
     rows = []
-    for scorer, (judge, rubric) in judges.items():
+    for scorer, judge in judges.items():
         score = scores.get(scorer)
         facts = (score.metadata or {}) if score else {}
         value = score.value if score else None
@@ -341,8 +340,8 @@ def _rows_of_sample(
                 truncated=bool(facts.get("truncated")),
                 self_graded=bool(facts.get("self_graded")),
                 reply=_beginning((score.answer if score and scorer != _MENTION else "") or ""),
-                judge="" if kind == "judge_agreement" else judge,
-                setup=_setup(settings, kind, m, judge, rubric),
+                judge="" if kind == "judge_agreement" else judge.grader,
+                setup=_setup(settings, kind, m, judge),
                 log=path,
                 completed=str(summary.completed_at or ""),
             )
@@ -350,8 +349,8 @@ def _rows_of_sample(
     return rows
 
 
-def judges_of(header: EvalLog, summaries: Sequence[EvalSampleSummary]) -> dict[str, tuple[str, str]]:
-    """The scorers of a log that count as its judges, each with its grader and rubric, as most of its scores name them.
+def judges_of(header: EvalLog, summaries: Sequence[EvalSampleSummary]) -> dict[str, Judge]:
+    """The scorers of a log that count as its judges, each as most of its scores describe it.
 
     What a single score says is not enough: those of empty replies and failed samples name no grader.
     """
@@ -366,7 +365,8 @@ def judges_of(header: EvalLog, summaries: Sequence[EvalSampleSummary]) -> dict[s
     for name in names:
         facts = [score.metadata or {} for other, score in scores if other == name]
         grader = MENTION_ONLY if name == _MENTION else _usual((f.get("grader") for f in facts), role)
-        judges[name] = grader, _usual((f.get("rubric") for f in facts), "")
+        rubric, configured = (_usual((f.get(key) for f in facts), "") for key in ("rubric", "grader_config"))
+        judges[name] = Judge(grader, rubric, configured)
     return judges
 
 
@@ -386,7 +386,7 @@ def _config(header: EvalLog) -> GenerateConfig:
 
 def _said(config: GenerateConfig) -> dict[str, Any]:
     """The settings that were made and that can change what a model says."""
-    return {name: value for name, value in config.model_dump(exclude_none=True).items() if name not in _OPERATIONAL}
+    return {name: value for name, value in config.model_dump(exclude_none=True).items() if name not in OPERATIONAL}
 
 
 def _settings(header: EvalLog) -> dict[str, str]:
@@ -395,6 +395,10 @@ def _settings(header: EvalLog) -> dict[str, str]:
     settings = {"data": str((spec.metadata or {}).get("data_version", "")), "task version": str(spec.task_version)}
     if spec.solver:
         settings["solver"] = spec.solver
+    if spec.solver_args:
+        settings["solver args"] = json.dumps(spec.solver_args, default=str, sort_keys=True)
+    if spec.model_base_url:
+        settings["base URL"] = spec.model_base_url
     if spec.model_args:
         settings["model args"] = json.dumps(spec.model_args, default=str, sort_keys=True)
     for name, value in _said(_config(header)).items():
@@ -402,12 +406,16 @@ def _settings(header: EvalLog) -> dict[str, str]:
     return settings
 
 
-def _setup(settings: dict[str, str], kind: str, metadata: dict[str, Any], judge: str, rubric: str) -> tuple[tuple[str, str], ...]:
-    setup = settings | {"rubric": rubric, "data": str(metadata.get("data_version") or settings["data"])}
+def _setup(settings: dict[str, str], kind: str, metadata: dict[str, Any], judge: Judge) -> tuple[tuple[str, str], ...]:
+    setup = settings | {"data": str(metadata.get("data_version") or settings["data"])}
+    # Over-caution has a question of its own, which is no other version of the first.
+    setup["over-caution rubric" if kind == "over_caution" else "rubric"] = judge.rubric
     if kind != "judge_agreement":
-        setup |= {"judge": judge, "seed": str(metadata.get("seed", ""))}
+        setup |= {"judge": judge.grader, "judge settings": judge.settings, "seed": str(metadata.get("seed", ""))}
         if kind != "retention":  # there the turns are what is compared
             setup["trivia turns"] = str(metadata.get("trivia_turns", ""))
+    if kind == "ablations":  # the benchmark is compared scenario by scenario
+        setup["scenario"] = str(metadata.get("scenario", ""))
     return tuple(sorted(setup.items()))
 
 

@@ -12,7 +12,7 @@ from curate_inspect.dialogue import SCENARIOS
 from curate_inspect.report.figures import Figure
 from curate_inspect.report.findings import SCENARIO_TEXTS, findings, p_value, percent, points, within
 from curate_inspect.report.reading import BENCHMARK, MENTION_ONLY, Logs
-from curate_inspect.report.tables import FACTORS, LINKS, Apart, Worst, display
+from curate_inspect.report.tables import FACTORS, LINKS, Apart, Worst, display, usual
 
 SHOWN = 20  # lines of long lists; all disagreements are in a file of their own
 
@@ -407,11 +407,7 @@ def _apart(content: Content) -> Section:
         ]
         for a in content.apart
     ]
-    text = (
-        ["These rows differ from the others of their task in what changes the figures, and are never mixed with them."]
-        if rows
-        else []
-    )
+    text = ["These rows differ from the others in what changes the figures, and are never mixed with them."] if rows else []
     return Section("apart", "Kept apart", text, tables=[Table("", ["row", "task", "replies", "why"], rows)])
 
 
@@ -426,10 +422,10 @@ def _provenance(content: Content) -> Section:
         for log in logs.used
     ]
     commands: list[list[Cell]] = [[Code(command)] for command in dict.fromkeys(log.command for log in logs.used)]
-    setups = []
-    for kind, of_kind in content.frame.groupby("kind"):
-        usual = of_kind["setup"].value_counts().index[0]
-        setups.append([str(kind).replace("_", " "), "; ".join(f"{name} {display(value)}" for name, value in usual if value)])
+    setups = [
+        [kind.replace("_", " "), "; ".join(f"{name} {display(value)}" for name, value in sorted(setup.items()) if value)]
+        for kind, setup in sorted(usual(content.frame).items())
+    ]
     left = [[item.path, item.reason] for item in logs.left_out]
     text = [f"Run with {' and with '.join(dict.fromkeys(log.versions for log in logs.used))}."]
     if logs.repeated:
@@ -438,7 +434,7 @@ def _provenance(content: Content) -> Section:
     if (content.frame["judge"] == MENTION_ONLY).any():
         text.append("Rows without a judge are measured by the mention check alone; they have no ambiguous replies.")
     tables = [
-        Table("What most replies of a task have in common.", ["task", "set-up"], setups),
+        Table("The set-up that goes without saying; rows with another one name it.", ["task", "set-up"], setups),
         Table(
             "The logs.",
             ["log", "task", "model", "date", "samples", "epochs", "seed", "data"],

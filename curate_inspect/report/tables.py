@@ -32,7 +32,7 @@ class Result:
         lower: Of the 95 % interval; NaN where there is none.
         upper: As `lower`.
         n: Replies, or pairs of them, that it is taken over.
-        cases: Cases among these.
+        cases: Cases, or judge examples, among these.
         better: Cases that a difference makes better.
         worse: Cases that it makes worse.
         p: Of the exact test of a difference.
@@ -77,31 +77,54 @@ class Apart:
 def label(rows: Sequence[Row]) -> tuple[pd.DataFrame, list[Apart]]:
     """The rows as a data frame with the column `row`, which never mixes what cannot be compared, and what was kept apart.
 
-    For each task the set-up that most replies have goes without saying; others are named in brackets behind the model.
+    The set-up of `usual` goes without saying; others are named in brackets behind the model.
     """
     columns = list(Row.__dataclass_fields__)
     frame = pd.DataFrame([[getattr(row, name) for name in columns] for row in rows], columns=columns)
     labels: dict[tuple[str, str, tuple[tuple[str, str], ...]], str] = {}
     apart = []
-    for kind, of_kind in frame.groupby("kind"):
-        counts = of_kind["setup"].value_counts()
-        usual = dict(min(counts.index, key=lambda setup: (-counts[setup], setup)))
-        for (model, setup), group in of_kind.groupby(["model", "setup"]):
-            own = dict(setup)
-            names = sorted(usual.keys() | own.keys())
-            # The mention check has no rubric; that it is no judge is said by "judge".
-            differences = tuple(
-                (name, own.get(name) or "not set", usual.get(name) or "not set")
-                for name in names
-                if own.get(name) != usual.get(name) and not (name == "rubric" and own.get("judge") == MENTION_ONLY)
-            )
-            text = display(str(model))
-            if differences:
-                text += f" [{', '.join(f'{name} {display(value)}' for name, value, _ in differences)}]"
-                apart.append(Apart(str(kind), text, len(group), differences))
-            labels[str(kind), str(model), setup] = text
+    unsaid = usual(frame)
+    for (kind, model, setup), group in frame.groupby(["kind", "model", "setup"]):
+        own = dict(setup)
+        # The mention check has neither rubric nor settings; that it is no judge is said by "judge".
+        skipped = ("rubric", "judge settings") if own.get("judge") == MENTION_ONLY else ()
+        differences = tuple(
+            (name, own.get(name) or "not set", value or "not set")
+            for name, value in sorted(unsaid[kind].items())
+            if own.get(name, "") != value and name not in skipped
+        )
+        text = display(str(model))
+        if differences:
+            text += f" [{', '.join(f'{name} {display(value)}' for name, value, _ in differences)}]"
+            apart.append(Apart(str(kind), text, len(group), differences))
+        labels[str(kind), str(model), setup] = text
     frame["row"] = [labels[key] for key in zip(frame["kind"], frame["model"], frame["setup"], strict=True)]
     return frame, apart
+
+
+# What not every kind of conversation has; a rubric is of the kind's own question.
+_OF_SOME = ("rubric", "over-caution rubric", "scenario", "trivia turns")
+
+
+def usual(frame: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """For each kind the set-up that goes without saying: name → value, "" where it is not set.
+
+    It is that of most benchmark replies, for the other conversations too: under one name no row joins what differs, another
+    grader's over-caution, say. What the benchmark does not have is taken from most replies of the kind that has it. Judge
+    examples are not compared with conversations and have a set-up of their own.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for kinds in (list(HIT), ["judge_agreement"]):
+        counts = frame[frame["kind"].isin(kinds)].groupby(["kind", "setup"]).size()
+        ordered = sorted(counts.index, key=lambda key: (kinds.index(key[0]), -counts[key], key[1]))
+        setups = [(kind, dict(setup)) for kind, setup in ordered]
+        everywhere = {name: "" for _, setup in setups for name in setup if name not in _OF_SOME}
+        shared: dict[str, str] = {}
+        for _, setup in setups:
+            shared = everywhere | setup | shared
+        for kind, setup in setups:
+            found.setdefault(kind, {}).update((name, shared[name]) for name in (*everywhere, *setup))
+    return found
 
 
 def order(frame: pd.DataFrame) -> list[str]:
@@ -146,11 +169,14 @@ def rates(table: str, task: str, row: str, level: str, group: pd.DataFrame) -> l
     if task != "over_caution":
         decided = rated[rated["value"].isin(["pass", "fail"])]
         results.insert(1, _rate(table, task, row, level, "pass_rate_unambiguous", decided, "pass"))
-    counts = {"unscored": int(group["value"].isna().sum())}
+    # Among the rated, as in a log: a conversation that never came to its last reply is unscored and not empty.
+    counts = [("unscored", group, group["value"].isna())]
     if level == "":
-        counts |= {name: int(group[name].sum()) for name in ("empty", "truncated")}
-    cases = group["case"].nunique()
-    return results + [Result(table, task, row, level, name, count, n=len(group), cases=cases) for name, count in counts.items()]
+        counts += [(name, rated, rated[name]) for name in ("empty", "truncated")]
+    return results + [
+        Result(table, task, row, level, name, int(which.sum()), n=len(among), cases=among["case"].nunique())
+        for name, among, which in counts
+    ]
 
 
 def _by(frame: pd.DataFrame, table: str, kind: str, keys: str | list[str], levels: Iterable[object]) -> list[Result]:
@@ -350,13 +376,13 @@ def judges(frame: pd.DataFrame) -> list[Result]:
         rated = group[group["value"].notna()]
         pairs = list(zip(rated["value"], rated["truth"], strict=True))
         same = sum(a == b for a, b in pairs) / len(pairs) if pairs else NAN
-        n = len(pairs)
-        results.append(Result("judges", "judge_agreement", str(row), "", "agreement", same, n=n, cases=n))
-        agreed = cohens_kappa(pairs), *kappa_interval(pairs)
-        results.append(Result("judges", "judge_agreement", str(row), "", "kappa", *agreed, n, n))
-        results.append(
-            Result("judges", "judge_agreement", str(row), "", "unscored", len(group) - n, n=len(group), cases=len(group))
-        )
+        n, cases = len(pairs), rated["case"].nunique()
+        results.append(Result("judges", "judge_agreement", str(row), "", "agreement", same, n=n, cases=cases))
+        agreed = cohens_kappa(pairs), *kappa_interval(pairs, rated["case"].tolist())
+        results.append(Result("judges", "judge_agreement", str(row), "", "kappa", *agreed, n, cases))
+        unscored = len(group) - n
+        cases = group["case"].nunique()
+        results.append(Result("judges", "judge_agreement", str(row), "", "unscored", unscored, n=len(group), cases=cases))
     return results
 
 
