@@ -59,7 +59,7 @@ def kappa_interval(pairs: Sequence[tuple[str, str]], examples: Sequence[str]) ->
         groups.setdefault(example, []).append(pair)
     of_example = list(groups.values())
     rng = random.Random(0)
-    resamples = (rng.choices(of_example, k=len(of_example)) for _ in range(RESAMPLES if pairs else 0))
+    resamples = (rng.choices(of_example, k=len(of_example)) for _ in range(RESAMPLES))
     drawn = (cohens_kappa(list(chain.from_iterable(resample))) for resample in resamples)
     kappas = sorted(kappa for kappa in drawn if not math.isnan(kappa))
     if not kappas:
