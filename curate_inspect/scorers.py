@@ -94,7 +94,8 @@ async def judge_reply(state: TaskState, target: Target, rubric: Rubric) -> Score
     hazard = target.text if target.text != constraint else None
     messages = question(rubric, constraint, hazard, state.input_text, reply.text)
     models = graders()
-    facts["grader_config"] = "; ".join(filter(None, map(settings, models)))
+    if made := "; ".join(filter(None, map(settings, models))):
+        facts["grader_config"] = made
     asked = [ask(grader, rubric, messages) for grader in models]
     votes = await collect(*asked) if len(asked) > 1 else [await asked[0]]
     return _score(rubric, votes, reply.text, facts)
