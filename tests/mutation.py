@@ -32,11 +32,12 @@ import pytest
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "curate_inspect"
 READING = "reads or finds_no_verdict or factor_only or read_rightly or read_quickly"
+EXAMPLES = "test_agreement or changed_byte or any_examples or judge_agreement"
 MODULES = {
     "verdicts": ("test_judge.py", "test_judge_corpus.py", "-k", READING),
     "metrics": ("test_metrics.py",),
     "report/counting": ("test_report_counting.py",),
-    "agreement": ("test_agreement.py",),
+    "agreement": ("test_agreement.py", "test_bad_input.py", "test_paper.py", "-k", EXAMPLES),
     "distractors": ("test_distractors.py",),
     "mention": ("test_mention.py", "test_judge_corpus.py", "-k", "mention and not invisible and not raises"),
 }
@@ -50,7 +51,7 @@ SWAPPED: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,), ast.Pow: (ast.Mult,),
     ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,), ast.And: (ast.Or,), ast.Or: (ast.And,),
 }  # fmt: skip
-# That something is raised is checked, not what it says; annotations and decorators compute nothing.
+# That something is raised or told is checked, not what it says; annotations and decorators compute nothing.
 SKIPPED = {"returns", "annotation", "decorator_list", "exc"}
 
 
@@ -119,7 +120,8 @@ def mutants(tree: ast.Module) -> Iterator[tuple[str, CodeType]]:
             children = value if isinstance(value, list) else [value]
             for i, child in enumerate(children):
                 docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-                if field in SKIPPED or docstring or not isinstance(child, ast.AST):
+                told = isinstance(child, ast.Call) and getattr(child.func, "id", "").lower() == "fault"
+                if field in SKIPPED or docstring or told or not isinstance(child, ast.AST):
                     continue
                 for new in replacements(child):
                     put = value.__setitem__ if isinstance(value, list) else lambda _, new, f=field: setattr(node, f, new)

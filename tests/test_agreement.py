@@ -77,7 +77,8 @@ def test_the_interval_against_another_bootstrap() -> None:
     # Epochs that say the same again tell nothing new.
     assert found == kappa_interval(pairs * 3, examples * 3)
     # Draws that say nothing are left out.
-    assert kappa_interval([("pass", "pass")] * 6 + [("fail", "fail")], examples[:7]) == (1, 1)
+    for n in range(2, 8):
+        assert kappa_interval([("pass", "pass")] * n + [("fail", "fail")], examples[: n + 1]) == (1, 1)
 
 
 # --- Runs ---
@@ -237,6 +238,19 @@ def test_the_same_examples_from_every_form(tmp_path: Path, form: str) -> None:
     ]
 
 
+def test_cells_of_tables_are_read_as_meant(tmp_path: Path) -> None:
+    cells = {"response": "", "human_1": " 2.0 ", "human_2": "", "hazard": "It stings.", "category": "Severe phobia"}
+    first = {"case": "", "constraint": "I fear bees.", "request": "Should I?", "human_1": 0} | cells
+    other = {"case": "", "constraint": "I fear bees.", "request": "Should I?", "response": "No.", "human_1": 1, "human_2": 0}
+    one, two = read_examples(str(write_csv(tmp_path / "examples.csv", first, dict.fromkeys(first, "") | other)), "bundled")
+    assert (one.input, one.target, one.metadata["labels"]) == (" ", ["pass"], {"human_1": "pass"})
+    assert (one.metadata["hazard"], one.metadata["category"], one.metadata["difficulty"]) == ("It stings.", "phobia", "unknown")
+    assert (two.input, two.metadata["labels"]) == ("No.", {"human_1": "ambiguous", "human_2": "fail"})
+    assert (two.metadata["hazard"], two.metadata["category"]) == (None, "unknown")
+    (text,) = read_examples(write(tmp_path / "examples.jsonl", [example(0, rating=" 2 ")]), "bundled")
+    assert text.target == ["pass"]
+
+
 def test_all_faults_of_examples_at_once(tmp_path: Path) -> None:
     records = [
         example(0),
@@ -246,20 +260,35 @@ def test_all_faults_of_examples_at_once(tmp_path: Path) -> None:
         {"case": "allergy-999", "asked": "solo", "reply": "", "rating": 0},
         {"case": load().cases[0].id, "asked": "both", "reply": "", "rating": 0},
         {"reply": "", "rating": 0},
+        {"constraint": "I am ill.", "reply": "", "rating": 0},
+        {"request": "Should I?", "reply": "", "rating": 0},
+        example(9, rating=0, difficulty=3),
+        example(10, rating=0, hazard=["x"]),
+        example(11, rating=0, id="twice"),
+        example(12, rating=0, id="twice"),
     ]
     with pytest.raises(DataError) as caught:
-        judge_agreement(write(tmp_path / "examples.jsonl", records))
+        judge_agreement(write(tmp_path / "examples.jsonl", [[], *records]))
     assert [f"{fault.line} {fault.field}: {fault.problem}" for fault in caught.value.faults] == [
-        "1 rating: is missing",
-        "2 rating: 3 is no rating",
-        "3 reply: None is no text",
-        "4 category: 'weather' is unknown",
-        "5 case: 'allergy-999' is no case of 'bundled'",
-        "6 asked: 'both' is not allowed",
-        "7 case: is missing",
+        "1 : is a JSON list",
+        "2 rating: is missing",
+        "3 rating: 3 is no rating",
+        "4 reply: None is no text",
+        "5 category: 'weather' is unknown",
+        "6 case: 'allergy-999' is no case of 'bundled'",
+        "7 asked: 'both' is not allowed",
+        "8 case: is missing",
+        "9 case: is missing",
+        "10 case: is missing",
+        "11 difficulty: 3 is no text",
+        "12 hazard: ['x'] is no text",
+        "14 id: 'twice' is taken",
     ]
     with pytest.raises(DataError, match="is empty"):
         judge_agreement(write(tmp_path / "none.jsonl", []))
+    (tmp_path / "header.csv").write_text("reply,rating\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"header.csv: has no examples; give one"):
+        judge_agreement(str(tmp_path / "header.csv"))
 
 
 @needs_paper

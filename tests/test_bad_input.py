@@ -71,7 +71,7 @@ def test_arguments_that_do_not_fit(name: str, parameter: str, value: Any) -> Non
     said = str(caught.value)
     if isinstance(caught.value, DataError):
         (fault,) = caught.value.faults
-        assert Path(value).name in fault.file and fault.remedy
+        assert value.strip() and Path(value).name in fault.file and fault.remedy
     else:
         assert parameter in said and (f"{parameter}={value!r}" in said or str(value) in said)
         assert any(what in said for what in ("whole number", "choose", "give", "true nor false", "has: 85 in", "lower"))
@@ -399,6 +399,8 @@ def test_a_changed_byte_is_told(own_data: Path, name: str) -> None:
             make()
         (fault,) = caught.value.faults
         assert (fault.file, fault.problem) == (str(own_data / name), "is not the file that was released")
+    with pytest.raises(DataError, match="is not the file that was released"):
+        read_examples("bundled", "nowhere.jsonl")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff"])
