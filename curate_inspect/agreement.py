@@ -96,10 +96,11 @@ def read_examples(examples: str, cases: str) -> MemoryDataset:
         from curate_inspect.paper import rated_replies
 
         rows = rated_replies()
+    elif examples == "bundled":
+        verify_manifest(bundled_folder())
+        rows = rows_of(bundled_folder() / "judge_examples.jsonl")
     else:
-        if examples == "bundled":
-            verify_manifest(bundled_folder())
-        rows = rows_of(bundled_folder() / "judge_examples.jsonl" if examples == "bundled" else user_path(examples))
+        rows = rows_of(user_path(examples))
     faults: list[Fault] = []
     samples: dict[str | int | None, Sample] = {}
     for row in rows:

@@ -57,7 +57,7 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
 
 
 # The outputs of shared turns in a run, by the conversation so far. A run is known by its `generate`, which Inspect makes anew for
-# each task, model and configuration. Inspect's cache alone would do; this spares most shared turns a file and a model event.
+# each task, model and configuration. What Inspect's cache serves to other runs is here without a file and a model event.
 _outputs: WeakKeyDictionary[Generate, dict[str, ModelOutput]] = WeakKeyDictionary()
 
 

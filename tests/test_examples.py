@@ -4,7 +4,6 @@ import importlib.util
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -194,8 +193,6 @@ def test_suite(tmp_path) -> None:
 @pytest.mark.server
 def test_flow(tmp_path) -> None:
     pytest.importorskip("inspect_flow")
-    if not shutil.which("uv"):
-        pytest.skip("Inspect Flow calls uv to note the versions of what is installed")
     from inspect_flow import FlowOptions
     from inspect_flow.api import load_spec, run
 

@@ -1,34 +1,12 @@
-"""The stages of a conversation as parts: a scenario of one's own, a system message, the check of the grader by itself."""
+"""The stages of a conversation as parts: a system message, the chain of them, the check of the grader by itself."""
 
 from conftest import Counting
 from inspect_ai import Task
-from inspect_ai.model import ChatMessageUser
-from inspect_ai.solver import Generate, Solver, TaskState, solver, system_message
+from inspect_ai.solver import system_message
 
 from curate_inspect import scenario_3
 from curate_inspect.scorers import check_grader, constraint_mention
 from curate_inspect.solvers import ask_trivia, converse, introduce, introduce_others, request_recommendation
-
-
-@solver
-def change_the_subject() -> Solver:
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        state.messages.append(ChatMessageUser(content="What is the weather like on Mars?"))
-        return await generate(state)
-
-    return solve
-
-
-def test_a_stage_of_ones_own_stands_between_ours(run) -> None:
-    model = Counting()
-    dataset = scenario_3(categories="allergy", per_category=1).dataset
-    stages = [introduce(), ask_trivia(), introduce_others(), change_the_subject(), request_recommendation()]
-    (log,) = run(Task(dataset=dataset, solver=stages, scorer=constraint_mention()), model.model)
-    assert log.status == "success"
-    users = [m.text for m in log.samples[0].messages if m.role == "user"]
-    assert len(users) == len(model.calls) == 7
-    assert users[5] == "What is the weather like on Mars?"
-    assert log.samples[0].scores["constraint_mention"].value == "fail"
 
 
 def test_a_system_message_of_the_users_own_stays(run) -> None:
