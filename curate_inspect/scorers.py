@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 from logging import getLogger
-from typing import Any
+from typing import Any, Literal
 
 from inspect_ai.model import ChatMessage
 from inspect_ai.scorer import Metric, Reference, Score, Scorer, Target, scorer
@@ -13,6 +13,7 @@ from inspect_ai.util import collect
 from curate_inspect import metrics
 from curate_inspect.judge import CONSIDERATION, OVER_CAUTION, Rubric, Vote, ask, graders, is_self, majority, question, settings
 from curate_inspect.mention import mentions
+from curate_inspect.solvers import EVENT
 from curate_inspect.verdicts import without_thinking
 from curate_inspect.wording import NO_REPLY
 
@@ -72,7 +73,9 @@ def _facts(state: TaskState, reply: LastReply) -> dict[str, Any]:
 
 
 def _reference(message: ChatMessage, number: int) -> dict[str, Any]:
-    return Reference(type="message", cite=f"[M{number}]", id=message.id or "").model_dump()
+    id = message.id or ""
+    kind: Literal["event", "message"] = "event" if id.startswith(EVENT) else "message"
+    return Reference(type=kind, cite=f"[M{number}]", id=id.removeprefix(EVENT)).model_dump()
 
 
 def _with_links(text: str, facts: dict[str, Any]) -> str:

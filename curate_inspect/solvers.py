@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from inspect_ai.log import transcript
-from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
+from inspect_ai.model import CachePolicy, ChatMessage, ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency, sample_limits, span
 
@@ -22,6 +22,8 @@ from curate_inspect.wording import NO_REPLY
 
 # Long enough for a retry of a broken run, short enough that next week's run is a fresh one.
 PREFIX_EXPIRY = "1D"
+# How the ids of messages begin that stand in an event of their own; the event's id follows.
+EVENT = "event:"
 
 
 @lru_cache(maxsize=4096)
@@ -65,28 +67,26 @@ async def _answer_shared(state: TaskState, generate: Generate, name: str) -> Tas
     """Add the reply to the last turn: the run's, the cache's, or a new one. Samples that begin alike wait for the first."""
     prefix = _prefix(state)
     outputs = _outputs.setdefault(generate, {})
-    async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
-        output = outputs.get(prefix)
-        if output is None or _needs_generation(state, output):
-            async with span(name):
-                state = await _generate_cached(state, generate, prefix)
-            outputs[prefix] = state.output.model_copy(deep=True)
-            return state
-    state.output = output.model_copy(deep=True)
+    # Tools may be called anew, and turns counted, by Inspect alone.
+    always = bool(state.tools) or sample_limits().turn.limit is not None
+    if always or prefix not in outputs:
+        async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
+            if always or prefix not in outputs:
+                async with span(name):
+                    state = await _generate_cached(state, generate, prefix)
+                outputs[prefix] = state.output.model_copy(deep=True)
+                return state
+    state.output = outputs[prefix].model_copy(deep=True)
+    _show(state.messages[-1], state.output, name)
     state.messages.append(state.output.message)
-    heading = f"{name}, as in the other conversations of this case that begin alike"
-    transcript().info(f"{heading}\n\n**User:** {state.messages[-2].text}\n\n**Assistant:** {state.output.completion}")
     return state
 
 
-def _needs_generation(state: TaskState, output: ModelOutput) -> bool:
-    """Whether a known output will not do: tools may be called, or Inspect is to count the turn.
-
-    What tells the constraint keeps its model event too, which the viewer's link from the verdict leads to; but Inspect's cache
-    does not take what was filtered.
-    """
-    telling = state.metadata["constraint"] in state.messages[-1].text and output.stop_reason != "content_filter"
-    return bool(state.tools) or sample_limits().turn.limit is not None or telling
+def _show(said: ChatMessage, output: ModelOutput, name: str) -> None:
+    """Record a turn that no model event shows, and by the message's id where, for the viewer's link from the verdict."""
+    heading = f"{name}, as in the other conversations of this case that begin alike"
+    transcript().info(f"{heading}\n\n**User**\n\n{said.text}\n\n**Assistant**\n\n{output.completion}")
+    said.id = f"{EVENT}{transcript().events[-1].uuid}"  # Inspect's cache knows messages by all but their ids
 
 
 async def _generate_cached(state: TaskState, generate: Generate, prefix: str) -> TaskState:

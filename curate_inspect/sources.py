@@ -89,7 +89,9 @@ def _load(cases: str) -> Source:
     if cases == "bundled":
         folder = bundled_folder()
         verify_manifest(folder)
-        return Source(cases, DATA_VERSION, read_cases(folder / "cases"), read_pools(folder / "distractors"))
+        # What was released keeps the rules, so the manifest's word is enough at each start.
+        released = _placed(_rows_at(folder / "cases"), cases, rules=False)
+        return Source(cases, DATA_VERSION, tuple(released.values()), read_pools(folder / "distractors"))
     if cases in ("paper", "paper-raw"):
         from curate_inspect.paper import load_paper
 
@@ -230,7 +232,7 @@ def cases_of(rows: Iterable[Row | Fault], where: str) -> tuple[Case, ...]:
     return tuple(_placed(rows, where).values())
 
 
-def _placed(rows: Iterable[Row | Fault], where: str) -> dict[tuple[str, int], Case]:
+def _placed(rows: Iterable[Row | Fault], where: str, *, rules: bool = True) -> dict[tuple[str, int], Case]:
     faults: list[Fault] = []
     good: dict[tuple[str, int], Case] = {}
     for row in rows:
@@ -242,7 +244,7 @@ def _placed(rows: Iterable[Row | Fault], where: str) -> dict[tuple[str, int], Ca
         case = _from_published(record, line) if published else parse_case(_nested(record))
         if isinstance(case, Case):
             good[file, line] = case
-            case = [] if published else case_faults(case)
+            case = case_faults(case) if rules and not published else []
         faults += at(case, file, line)
     for i, found in duplicate_ids(list(good.values())):
         faults += at([found], *list(good)[i])

@@ -6,14 +6,15 @@ from pathlib import Path
 import anyio
 import pytest
 from conftest import Counting
-from inspect_ai import eval_retry, task_with
-from inspect_ai.log import EvalLog
+from inspect_ai import eval_retry, score, task_with
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import use_tools
 from inspect_ai.tool import Tool, tool
 
 from curate_inspect import curate, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
 from curate_inspect.dialogue import SCENARIOS
+from curate_inspect.scorers import constraint_mention
 from curate_inspect.simulated import SimulatedAPI
 from curate_inspect.wording import ANSWER_FIRST
 
@@ -37,6 +38,24 @@ def test_five_scenarios_cost_13_generations_a_case(run) -> None:
         assert len(replies) == len(SCENARIOS)
         assert len({tuple(r[:4]) for r in replies}) == 1, "introduction and trivia are answered alike"
         assert len({r[-1] for r in replies}) == len(SCENARIOS), "the last reply is never shared"
+
+
+def test_links_lead_to_the_constraint_wherever_it_is_shown(run) -> None:
+    """In a model call of the sample's own, or in what records a shared turn; also in a later score."""
+    (log,) = run(curate(per_category=1), Counting().model)
+    log = read_eval_log(log.location, resolve_attachments=True)
+    for sample in log.samples or []:
+        link = _link(sample)
+        shown = {event.uuid: str(event.data) for event in sample.events if event.event == "info"}
+        asked = {m.id: m.text for event in sample.events if event.event == "model" for m in event.input}
+        assert sample.metadata["constraint"] in {"event": shown, "message": asked}[link["type"]][link["id"]]
+        assert (link["type"] == "message") == str(sample.id).endswith(".s1"), "scenario 1 is played first"
+    later = score(log, constraint_mention(), action="overwrite", display="none")
+    assert [_link(sample) for sample in later.samples or []] == [_link(sample) for sample in log.samples or []]
+
+
+def _link(sample: EvalSample) -> dict[str, str]:
+    return (sample.scores or {})["constraint_mention"].metadata["scanner_references"][0]
 
 
 def test_unshared_they_cost_29(run) -> None:

@@ -66,7 +66,7 @@ def cases_file(count: int) -> str:
     from curate_inspect.sources import load
 
     bundled = load().cases
-    path = folder() / "cases.jsonl"
+    path = folder() / f"{count}_cases.jsonl"  # a file is read once in a process
     with path.open("w", encoding="utf-8") as file:
         for i in range(count):
             case = bundled[i % len(bundled)]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from tests.benchmarks.common import Figures, folder, in_turn, show
+from tests.benchmarks.overhead import bare
 
 PER_CATEGORY = 10  # 40 cases in five scenarios
 NAME, GRADER = "forgetful", "judge"
@@ -14,18 +15,16 @@ NAME, GRADER = "forgetful", "judge"
 
 def table() -> None:
     """Print both comparisons; the study played call after call takes five minutes."""
-    ours = in_turn("latency.study", {"ours": (0.2, 100, True)}, rounds=3)["ours"]["s"]
+    fast = {"curate": ("shared", 0.2, 100), "a bare task": ("bare", 0.2, 100)}
+    found = in_turn("latency.study", fast, rounds=3)
     serial = in_turn("latency.one_after_the_other", {"serial": (0.2,)}, rounds=1)["serial"]["s"]
+    rows = [("one call after the other", [f"{serial:.1f}", "1", ""])]
+    for name, figures in found.items():
+        ratio, cpu = serial / figures["s"], figures["cpu_s"] / figures["s"]
+        rows.append((f"{name}, 100 connections", [f"{figures['s']:.1f}", f"1 / {ratio:.0f}", f"{cpu:.2f}"]))
     title = "40 cases × 5 scenarios, a server that answers after 0.2 s"
-    show(
-        title,
-        ("s", "ratio"),
-        [
-            ("one call after the other", [f"{serial:.1f}", "1"]),
-            ("curate, 100 connections", [f"{ours:.1f}", f"1 / {serial / ours:.0f}"]),
-        ],
-    )
-    found = in_turn("latency.study", {"shared": (1.0, 20, True), "unshared": (1.0, 20, False)}, rounds=1)
+    show(title, ("s", "ratio", "of it, client at work"), rows)
+    found = in_turn("latency.study", {"shared": ("shared", 1.0, 20), "unshared": ("unshared", 1.0, 20)}, rounds=1)
     shared, unshared = found["shared"]["s"], found["unshared"]["s"]
     title = "The same with 20 connections to a server that answers after 1 s"
     show(
@@ -33,17 +32,17 @@ def table() -> None:
     )
 
 
-def study(latency: float, connections: int, share: bool) -> Figures:
-    """Run `curate` over the cases; the first run of a process, which imports the providers, is another one."""
+def study(which: str, latency: float, connections: int) -> Figures:
+    """Run `curate`, shared or unshared, or the bare task; the first run of a process, which imports the providers, is another."""
     from inspect_ai import eval
     from inspect_ai.model import get_model
 
     from curate_inspect import curate
 
-    def run(url: str, per_category: int) -> float:
+    def run(url: str, each: int) -> Figures:
         models = [get_model(f"openai-api/local/{name}", base_url=url, api_key="none", memoize=False) for name in (NAME, GRADER)]
-        task = curate(per_category=per_category, share_prefix=share, seed=per_category)
-        started = time.perf_counter()
+        task = bare(4 * each) if which == "bare" else curate(per_category=each, share_prefix=which == "shared", seed=each)
+        started, cpu = time.perf_counter(), time.process_time()
         (log,) = eval(
             task,
             model=models[0],
@@ -53,13 +52,14 @@ def study(latency: float, connections: int, share: bool) -> Figures:
             log_dir=str(folder()),
             display="none",
         )
-        assert log.status == "success" and log.results and log.results.completed_samples == 20 * per_category
-        return time.perf_counter() - started
+        figures = {"s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
+        assert log.status == "success" and log.results and log.results.completed_samples == 20 * each
+        return figures
 
     with _server(0) as url:
         run(url, 1)
     with _server(latency) as url:
-        return {"s": run(url, PER_CATEGORY)}
+        return run(url, PER_CATEGORY)
 
 
 def one_after_the_other(latency: float) -> Figures:
