@@ -126,6 +126,7 @@ class _HTTPServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True  # the body would wait some 40 ms for the client to confirm the head
     owner: ClassVar[Server]
     protocol_version = "HTTP/1.1"
     timeout = 60

@@ -281,6 +281,14 @@ def test_a_folder_of_published_files_that_is_none(given: str, tmp_path: Path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
 
 
+def test_a_cache_of_inspect_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "a file" / "below"))
+    with pytest.raises(ValueError, match=r"\(.*a file/below.*\); set INSPECT_CACHE_DIR to a folder that can be written, or give"):
+        curate_inspect.curate()
+    assert curate_inspect.curate(share_prefix=False).dataset
+
+
 @pytest.fixture
 def small_download(monkeypatch: pytest.MonkeyPatch) -> None:
     """One small file is all that was published, and is there without a network."""
