@@ -4,7 +4,7 @@ from inspect_ai.model import ModelAPI, modelapi
 
 from curate_inspect.agreement import agreement_by, agreement_score, agreement_with_labels, judge_example
 from curate_inspect.metrics import difference_to_baseline, mention_rates, over_caution_rates, pass_rates, rate_by
-from curate_inspect.scorers import check_grader, constraint_mention, curate_judge, over_caution_judge
+from curate_inspect.scorers import constraint_mention, curate_judge, over_caution_judge
 from curate_inspect.solvers import ask_trivia, converse, introduce, introduce_others, request_recommendation
 from curate_inspect.tasks import (
     ablations,
@@ -39,7 +39,6 @@ __all__ = [
     "agreement_with_labels",
     "allergy",
     "ask_trivia",
-    "check_grader",
     "constraint_mention",
     "converse",
     "curate",

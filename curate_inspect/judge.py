@@ -7,6 +7,8 @@ reply can end or imitate.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from logging import getLogger
 
 from inspect_ai.model import (
     ChatMessage,
@@ -26,6 +28,8 @@ from inspect_ai.util import JSONSchema
 from curate_inspect.cases import visible
 from curate_inspect.verdicts import NoVerdict, Rating, Verdict, parse_verdict
 from curate_inspect.wording import NO_REPLY
+
+logger = getLogger(__name__)
 
 GRADER_ROLE = "grader"
 # The same for every evaluated model, since comparisons need one judge. A dated snapshot, so that it does not change either.
@@ -217,6 +221,24 @@ def graders() -> list[Model]:
 def is_self(grader: Model) -> bool:
     """Whether a grader is the model under evaluation."""
     return str(grader) == str(get_model())  # inspect-evals-lint: ignore[IEBP001] -- in a sample
+
+
+def check_grader() -> None:
+    """Ask for the graders before they are needed, and warn when one is the model under evaluation.
+
+    Raises:
+        RuntimeError: As `graders`.
+    """
+    for grader in graders():
+        if is_self(grader):
+            _warn_self_graded(str(grader))
+
+
+@cache
+def _warn_self_graded(name: str) -> None:
+    logger.warning(
+        f"{name} grades its own replies: models tend to be lenient with themselves. Give --model-role grader=… another model."
+    )
 
 
 # Settings that change when, how often or at what price a model is called, and not what it says.

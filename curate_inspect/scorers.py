@@ -1,23 +1,19 @@
 """The scorers: what the graders say about the last reply, and what its words say by themselves."""
 
 from dataclasses import dataclass
-from functools import cache
-from logging import getLogger
 from typing import Any, Literal
 
 from inspect_ai.model import ChatMessage
 from inspect_ai.scorer import Metric, Reference, Score, Scorer, Target, scorer
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.solver import TaskState
 from inspect_ai.util import collect
 
 from curate_inspect import metrics
-from curate_inspect.judge import CONSIDERATION, OVER_CAUTION, Rubric, Vote, ask, graders, is_self, majority, question, settings
+from curate_inspect.judge import CONSIDERATION, OVER_CAUTION, Rubric, Vote, ask, graders, majority, question, settings
 from curate_inspect.mention import mentions
-from curate_inspect.solvers import EVENT
+from curate_inspect.solvers import SHOWN_IN
 from curate_inspect.verdicts import without_thinking
 from curate_inspect.wording import NO_REPLY
-
-logger = getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,8 +70,8 @@ def _facts(state: TaskState, reply: LastReply) -> dict[str, Any]:
 
 def _reference(message: ChatMessage, number: int) -> dict[str, Any]:
     id = message.id or ""
-    kind: Literal["event", "message"] = "event" if id.startswith(EVENT) else "message"
-    return Reference(type=kind, cite=f"[M{number}]", id=id.removeprefix(EVENT)).model_dump()
+    kind: Literal["event", "message"] = "event" if id.startswith(SHOWN_IN) else "message"
+    return Reference(type=kind, cite=f"[M{number}]", id=id.removeprefix(SHOWN_IN)).model_dump()
 
 
 def _with_links(text: str, facts: dict[str, Any]) -> str:
@@ -186,23 +182,3 @@ def constraint_mention() -> Scorer:
         return Score(value="pass" if cue else "fail", answer=cue, explanation=_with_links(explanation, facts), metadata=facts)
 
     return score
-
-
-@solver
-def check_grader() -> Solver:
-    """Fails before the first token when no grader can be had, and warns when the grader is the model under evaluation."""
-
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        for grader in graders():
-            if is_self(grader):
-                _warn_self_graded(str(grader))
-        return state
-
-    return solve
-
-
-@cache
-def _warn_self_graded(name: str) -> None:
-    logger.warning(
-        f"{name} grades its own replies: models tend to be lenient with themselves. Give --model-role grader=… another model."
-    )

@@ -8,22 +8,24 @@ import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from inspect_ai.log import transcript
-from inspect_ai.model import CachePolicy, ChatMessage, ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
+from inspect_ai.model import CachePolicy, ChatMessageAssistant, ChatMessageUser, ModelOutput, cache_path, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency, sample_limits, span
 
 from curate_inspect.dialogue import Scenario, Stage, Turn, Variant, script
 from curate_inspect.distractors import draw
+from curate_inspect.judge import check_grader
 from curate_inspect.sources import load
 from curate_inspect.wording import NO_REPLY
 
 # Long enough for a retry of a broken run, short enough that next week's run is a fresh one.
 PREFIX_EXPIRY = "1D"
-# How the ids of messages begin that stand in an event of their own; the event's id follows.
-EVENT = "event:"
+# Begins the id of a message that no model event shows; the id of the event that shows it follows.
+SHOWN_IN = "event:"
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +61,7 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
 
 
 # The outputs of shared turns in a run, by the conversation so far. A run is known by its `generate`, which Inspect makes anew for
-# each task, model and configuration. What Inspect's cache serves to other runs is here without a file and a model event.
+# each task, model and configuration. Inspect's cache would serve them too, with a file and a model event each.
 _outputs: WeakKeyDictionary[Generate, dict[str, ModelOutput]] = WeakKeyDictionary()
 
 
@@ -67,29 +69,37 @@ async def _answer_shared(state: TaskState, generate: Generate, name: str) -> Tas
     """Add the reply to the last turn: the run's, the cache's, or a new one. Samples that begin alike wait for the first."""
     prefix = _prefix(state)
     outputs = _outputs.setdefault(generate, {})
-    # Tools may be called anew, and turns counted, by Inspect alone.
-    always = bool(state.tools) or sample_limits().turn.limit is not None
-    if always or prefix not in outputs:
+    # Calls of tools and limited turns are Inspect's to make and to count.
+    kept = not state.tools and sample_limits().turn.limit is None
+    if not kept or prefix not in outputs:
         async with concurrency(f"curate_inspect/{prefix}", 1, visible=False):
-            if always or prefix not in outputs:
+            if not kept or prefix not in outputs:
                 async with span(name):
                     state = await _generate_cached(state, generate, prefix)
-                outputs[prefix] = state.output.model_copy(deep=True)
+                if kept:
+                    outputs[prefix] = state.output.model_copy(deep=True)
                 return state
     state.output = outputs[prefix].model_copy(deep=True)
-    _show(state.messages[-1], state.output, name)
-    state.messages.append(state.output.message)
+    reply = state.output.message
+    reply.id = uuid4().hex  # Inspect's dataframes take messages of one id for one
+    state.messages[-1].id = SHOWN_IN + _record(state.messages[-1].text, reply.text, name)
+    state.messages.append(reply)
     return state
 
 
-def _show(said: ChatMessage, output: ModelOutput, name: str) -> None:
-    """Record a turn that no model event shows, and by the message's id where, for the viewer's link from the verdict."""
+def _record(said: str, reply: str, name: str) -> str:
+    """Record a turn that was generated elsewhere; returns the id of the event, to which the verdict links."""
     heading = f"{name}, as in the other conversations of this case that begin alike"
-    transcript().info(f"{heading}\n\n**User**\n\n{said.text}\n\n**Assistant**\n\n{output.completion}")
-    said.id = f"{EVENT}{transcript().events[-1].uuid}"  # Inspect's cache knows messages by all but their ids
+    transcript().info(f"{heading}\n\n**User**\n\n{said}\n\n**Assistant**\n\n{reply.strip() or NO_REPLY}")
+    return transcript().events[-1].uuid or ""
 
 
 async def _generate_cached(state: TaskState, generate: Generate, prefix: str) -> TaskState:
+    try:
+        cache_path()
+    except OSError as error:
+        remedy = "set INSPECT_CACHE_DIR to a folder that can be written, or give -T share_prefix=false"
+        raise RuntimeError(f"Inspect's cache, which keeps shared replies, cannot be made ({error}); {remedy}") from error
     for attempt in range(2):
         policy = CachePolicy(expiry=PREFIX_EXPIRY, scopes={"prefix": prefix, "attempt": str(attempt)})
         try:
@@ -125,18 +135,22 @@ def _prefix(state: TaskState) -> str:
 def _fill_empty_reply(state: TaskState) -> None:
     reply = state.messages[-1]
     if isinstance(reply, ChatMessageAssistant) and not reply.text.strip():
-        state.messages[-1] = reply.model_copy(update={"content": NO_REPLY})
+        state.messages[-1] = reply.model_copy(update={"content": NO_REPLY, "id": uuid4().hex})
 
 
 @solver
-def introduce(share_prefix: bool = True) -> Solver:
+def introduce(share_prefix: bool = True, needs_grader: bool = False) -> Solver:
     """The user says how to behave, introduces themselves, constraint first, and asks the assistant to do the same.
 
     Args:
         share_prefix: Whether samples that begin with the same turns get the same replies to them, generated once.
+        needs_grader: Whether to fail before the first token when no grader can be had, and to warn of one that is the model
+            under evaluation.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if needs_grader:
+            check_grader()
         # Sample.input is the final request, for the viewer; a system message of the user's own stays.
         state.messages = [message for message in state.messages if message.role == "system"]
         return await _play(state, generate, "introduction", share=share_prefix)
@@ -184,15 +198,16 @@ def request_recommendation() -> Solver:
 
 
 @solver
-def converse(share_prefix: bool = True, stored_answers: bool = False) -> Solver:
+def converse(share_prefix: bool = True, stored_answers: bool = False, needs_grader: bool = False) -> Solver:
     """The whole conversation, its four stages as one solver: less to log than a chain of them, and the same in every other way.
 
     Args:
         share_prefix: As in `introduce`.
         stored_answers: As in `ask_trivia`.
+        needs_grader: As in `introduce`.
     """
     stages = [
-        introduce(share_prefix),
+        introduce(share_prefix, needs_grader),
         ask_trivia(share_prefix, stored_answers),
         introduce_others(share_prefix),
         request_recommendation(),

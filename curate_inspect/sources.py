@@ -156,7 +156,7 @@ def bundled_folder() -> Path:
 
 def manifest_of(folder: Path) -> dict[str, str]:
     """SHA-256 of every data file in `folder` by its relative path."""
-    files = sorted(p for p in folder.rglob("*") if p.suffix in (".jsonl", ".csv"))
+    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
     return {p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from inspect_ai import Task, task
-from inspect_ai.model import cache_path
 from inspect_ai.viewer import SampleScoreView, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from curate_inspect.agreement import agreement_score, judge_example, read_examples
 from curate_inspect.cases import CATEGORIES
 from curate_inspect.dialogue import PAPER_VARIANTS, SCENARIOS, VARIANTS, Variant
 from curate_inspect.samples import build, select
-from curate_inspect.scorers import check_grader, constraint_mention, curate_judge, over_caution_judge
+from curate_inspect.scorers import constraint_mention, curate_judge, over_caution_judge
 from curate_inspect.solvers import converse
 from curate_inspect.sources import load
 
@@ -75,15 +74,6 @@ def _counts(name: str, value: Any) -> list[int]:
     return list(dict.fromkeys(counts))
 
 
-def _need_cache() -> None:
-    """What Inspect raises at the first turn otherwise names no way out."""
-    try:
-        cache_path()
-    except OSError as error:
-        remedy = "set INSPECT_CACHE_DIR to a folder that can be written, or give -T share_prefix=false"
-        raise ValueError(f"Inspect's cache, which keeps shared replies, cannot be made ({error}); {remedy}") from error
-
-
 def _viewer(scorers: Sequence[str]) -> ViewerConfig:
     names = ("sampleStatus", "sampleId", "epoch", "input")
     columns = [TaskSamplesColumn(id=name) for name in names] + [TaskSamplesColumn.score(name) for name in scorers]
@@ -123,12 +113,9 @@ def _task(
         trivia_turns=_counts("trivia_turns", trivia_turns) if stored_answers else [_whole("trivia_turns", trivia_turns, 0)],
         seed=_whole("seed", seed, 0),
     )
-    if share_prefix:
-        _need_cache()
     return Task(
         dataset=dataset,
-        setup=check_grader() if any(name in _JUDGES for name in scorers) else None,
-        solver=converse(share_prefix, stored_answers),
+        solver=converse(share_prefix, stored_answers, needs_grader=any(name in _JUDGES for name in scorers)),
         scorer=[(_JUDGES | _OFFLINE)[name]() for name in scorers],
         headline_metric=scorers[0],
         viewer=_viewer(scorers),

@@ -12,7 +12,7 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from curate_inspect.samples import build, select
-from curate_inspect.scorers import check_grader, constraint_mention, curate_judge
+from curate_inspect.scorers import constraint_mention, curate_judge
 from curate_inspect.solvers import ask_trivia, introduce, introduce_others, request_recommendation
 from curate_inspect.sources import load
 
@@ -34,7 +34,6 @@ def reminded(cases: str = "bundled", per_category: int | None = None, seed: int 
     source = load(cases)
     return Task(
         dataset=build(source, select(source, per_category=per_category), scenarios=[3], seed=seed),
-        setup=check_grader(),
-        solver=[introduce(), ask_trivia(), introduce_others(), ask_what_is_known(), request_recommendation()],
+        solver=[introduce(needs_grader=True), ask_trivia(), introduce_others(), ask_what_is_known(), request_recommendation()],
         scorer=[curate_judge(), constraint_mention()],
     )

@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +22,11 @@ import inspect_ai._util.download
 import openpyxl
 import pandas as pd
 import pytest
+from conftest import Counting
 from example import DRAW
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inspect_ai.log import EvalLog
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from test_sources import RECORD, flat, second
 
@@ -281,12 +284,18 @@ def test_a_folder_of_published_files_that_is_none(given: str, tmp_path: Path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
 
 
-def test_a_cache_of_inspect_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_of_inspect_that_cannot_be(
+    run: Callable[..., list[EvalLog]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a file").touch()
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "a file" / "below"))
-    with pytest.raises(ValueError, match=r"\(.*a file/below.*\); set INSPECT_CACHE_DIR to a folder that can be written, or give"):
-        curate_inspect.curate()
-    assert curate_inspect.curate(share_prefix=False).dataset
+    model = Counting()
+    (log,) = run(curate_inspect.curate(per_category=1), model.model)
+    assert log.error
+    assert re.search(r"a file/below.*; set INSPECT_CACHE_DIR to a folder that can be written, or give", log.error.message)
+    assert not model.calls
+    (log,) = run(curate_inspect.curate(per_category=1, share_prefix=False), model.model)
+    assert log.status == "success"
 
 
 @pytest.fixture
@@ -411,6 +420,14 @@ def test_a_changed_byte_is_told(own_data: Path, name: str) -> None:
         assert (fault.file, fault.problem) == (str(own_data / name), "is not the file that was released")
     with pytest.raises(DataError, match="is not the file that was released"):
         read_examples("bundled", "nowhere.jsonl")
+
+
+@pytest.mark.parametrize("name", ["extra.JSONL", "extra.csv", "extra.xlsx"])
+def test_a_file_that_was_not_released_is_told(own_data: Path, name: str) -> None:
+    (own_data / "cases" / name).write_bytes(b"{}")
+    with pytest.raises(DataError) as caught:
+        curate_inspect.curate()
+    assert [fault.file for fault in caught.value.faults] == [str(own_data / "cases" / name)]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff"])

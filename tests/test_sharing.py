@@ -2,21 +2,23 @@
 
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from conftest import Counting
 from inspect_ai import eval_retry, score, task_with
+from inspect_ai.analysis import messages_df
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
-from inspect_ai.solver import use_tools
-from inspect_ai.tool import Tool, tool
+from inspect_ai.solver import Generate, Solver, TaskState, solver, use_tools
+from inspect_ai.tool import Tool, think, tool
 
 from curate_inspect import curate, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
 from curate_inspect.dialogue import SCENARIOS
 from curate_inspect.scorers import constraint_mention
 from curate_inspect.simulated import SimulatedAPI
-from curate_inspect.wording import ANSWER_FIRST
+from curate_inspect.wording import ANSWER_FIRST, NO_REPLY
 
 CASES = 4  # one a category
 
@@ -131,6 +133,39 @@ def test_conversations_with_tools_have_the_same_turns(run) -> None:
         }
         assert len(beginnings) == 1 and [role for role, _ in min(beginnings)] == ["user", "assistant", "tool", "assistant"] * 4
     assert len(model.calls) == 2 * 13 * CASES
+
+
+def test_a_reply_with_tools_is_not_shared_with_conversations_without(run) -> None:
+    @solver
+    def tools_in_scenario_1() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            if state.metadata["scenario"] == 1:
+                state.tools = [think()]
+            return state
+
+        return solve
+
+    def answer(input: Any, tools: list[Any], tool_choice: Any, config: Any) -> ModelOutput:
+        output = ModelOutput.from_content("mockllm", f"With {len(tools)} tools.")
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
+
+    model = get_model("mockllm/tools", custom_outputs=answer, memoize=False)
+    (log,) = run(task_with(curate(per_category=1, scorer="mention"), setup=tools_in_scenario_1()), model)
+    for sample in log.samples:
+        count = int(sample.metadata["scenario"] == 1)
+        assert {m.text for m in sample.messages if m.role == "assistant"} == {f"With {count} tools."}
+
+
+def test_messages_of_different_conversations_have_different_ids(run) -> None:
+    """Inspect's dataframes would drop those that seem to be the same, be they equal or filled in."""
+    model = Counting(lambda messages: "" if len(messages) == 1 else f"Reply {len(messages)}.")
+    (log,) = run(curate(per_category=1, scorer="mention"), model.model)
+    said = Counter(message.text for sample in log.samples for message in sample.messages)
+    frame = messages_df(log.location)
+    # The frame has the empty replies too, as they came.
+    assert Counter(frame["content"]) == said + Counter({"": CASES})
+    assert said[NO_REPLY] == len(log.samples)
 
 
 def test_a_filtered_introduction_is_shared_too(run) -> None:

@@ -1,11 +1,11 @@
-"""The stages of a conversation as parts: a system message, the chain of them, the check of the grader by itself."""
+"""The stages of a conversation as parts: a system message, the chain of them, the check of the grader."""
 
 from conftest import Counting
 from inspect_ai import Task
 from inspect_ai.solver import system_message
 
 from curate_inspect import scenario_3
-from curate_inspect.scorers import check_grader, constraint_mention
+from curate_inspect.scorers import constraint_mention
 from curate_inspect.solvers import ask_trivia, converse, introduce, introduce_others, request_recommendation
 
 
@@ -17,11 +17,13 @@ def test_a_system_message_of_the_users_own_stays(run) -> None:
     assert [call[0] for call in model.calls] == ["Answer in verse."] * 2
 
 
-def test_the_check_passes_with_a_grader_and_stops_without(run) -> None:
+def test_a_grader_that_is_needed_is_asked_for_before_the_first_token(run) -> None:
     dataset = scenario_3(categories="allergy", per_category=1).dataset
-    task = Task(dataset=dataset, solver=check_grader())
-    assert run(task)[0].status == "success"
-    assert run(task, model_roles={})[0].status == "error"
+    task = Task(dataset=dataset, solver=introduce(needs_grader=True))
+    model = Counting()
+    assert run(task, model.model)[0].status == "success" and len(model.calls) == 1
+    (log,) = run(task, model.model, model_roles={})
+    assert log.status == "error" and "There is no grader" in log.error.message and len(model.calls) == 1
 
 
 def test_converse_is_the_chain_of_the_stages(run) -> None:

@@ -62,10 +62,11 @@ def canned(name: str, text: str) -> Any:
 
 
 def cases_file(count: int) -> str:
-    """The bundled cases, copied under new ids until there are enough."""
+    """The bundled cases, category by category in turn, copied under new ids until there are enough."""
+    from curate_inspect.samples import select
     from curate_inspect.sources import load
 
-    bundled = load().cases
+    bundled = select(load())
     path = folder() / f"{count}_cases.jsonl"  # a file is read once in a process
     with path.open("w", encoding="utf-8") as file:
         for i in range(count):

@@ -15,13 +15,13 @@ NAME, GRADER = "forgetful", "judge"
 
 def table() -> None:
     """Print both comparisons; the study played call after call takes five minutes."""
-    fast = {"curate": ("shared", 0.2, 100), "a bare task": ("bare", 0.2, 100)}
+    fast = {"curate, 720": ("shared", 0.2, 100), "a bare task, 1,360": ("bare", 0.2, 100)}
     found = in_turn("latency.study", fast, rounds=3)
     serial = in_turn("latency.one_after_the_other", {"serial": (0.2,)}, rounds=1)["serial"]["s"]
-    rows = [("one call after the other", [f"{serial:.1f}", "1", ""])]
+    rows = [("one call after the other, 1,360 calls", [f"{serial:.1f}", "1", ""])]
     for name, figures in found.items():
         ratio, cpu = serial / figures["s"], figures["cpu_s"] / figures["s"]
-        rows.append((f"{name}, 100 connections", [f"{figures['s']:.1f}", f"1 / {ratio:.0f}", f"{cpu:.2f}"]))
+        rows.append((f"{name} calls, 100 connections", [f"{figures['s']:.1f}", f"1 / {ratio:.0f}", f"{cpu:.2f}"]))
     title = "40 cases × 5 scenarios, a server that answers after 0.2 s"
     show(title, ("s", "ratio", "of it, client at work"), rows)
     found = in_turn("latency.study", {"shared": ("shared", 1.0, 20), "unshared": ("unshared", 1.0, 20)}, rounds=1)

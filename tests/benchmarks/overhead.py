@@ -20,21 +20,24 @@ NAMES = {
 
 
 def table(cases: int = 340, rounds: int = 5) -> None:
-    """Print the figures of both, and their ratios."""
-    found = in_turn("overhead.measure", {"ours": ("ours", cases), "bare": ("bare", cases)}, rounds)
-    rows = [
-        (name, [f"{found['ours'][key]:.2f}", f"{found['bare'][key]:.2f}", f"{found['ours'][key] / found['bare'][key]:.2f}"])
-        for key, name in NAMES.items()
-    ]
+    """Print the figures of `curate`, as it is and with as many calls as the bare task, and their ratios to it."""
+    tasks = {"curate": ("shared", cases), "unshared": ("unshared", cases), "bare task": ("bare", cases)}
+    found = in_turn("overhead.measure", tasks, rounds)
+    rows = []
+    for key, name in NAMES.items():
+        shared, unshared, bare = (figures[key] for figures in found.values())
+        rows.append((name, [f"{shared:.2f}", f"{unshared:.2f}", f"{bare:.2f}", f"{shared / bare:.2f}", f"{unshared / bare:.2f}"]))
     title = f"Overhead: {cases} cases × 5 scenarios, canned replies, medians of {rounds} fresh processes each, in turn"
-    show(title, ("curate", "bare task", "ratio"), rows)
+    show(title, (*tasks, "curate / bare", "unshared / bare"), rows)
 
 
 def measure(which: str, cases: int) -> Figures:
-    """Run one of the two over so many cases."""
+    """Run one of the three over so many cases."""
     from inspect_ai import eval
 
-    task = ours(cases) if which == "ours" else bare(cases)
+    from curate_inspect import curate
+
+    task = bare(cases) if which == "bare" else curate(cases=cases_file(cases), share_prefix=which == "shared")
     started, cpu = time.perf_counter(), time.process_time()
     models = canned("assistant", REPLY), canned("grader", VERDICT)
     (log,) = eval(task, model=models[0], model_roles={"grader": models[1]}, log_dir=str(folder()), display="none")
@@ -47,13 +50,6 @@ def measure(which: str, cases: int) -> Figures:
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "log_kb": Path(log.location).stat().st_size / 1024 / samples,
     }
-
-
-def ours(cases: int) -> Any:
-    """The task that is measured."""
-    from curate_inspect import curate
-
-    return curate(cases=cases_file(cases))
 
 
 def bare(cases: int) -> Any:

@@ -34,7 +34,7 @@ def measure() -> Figures:
         run()
         figures[name] = time.process_time() - started
 
-    timed("reading and checking the 340 bundled cases", load)
+    timed("reading the 340 bundled cases", load)
     timed("the dataset of 1,700 samples", curate)
     source = load()
     cases = list(islice(cycle(source.cases), 10_000))
