@@ -1,6 +1,6 @@
 """What the tests share: a provider that counts and can be scripted, runs without traces, paths of the published files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,24 @@ def run(tmp_path: Path) -> Callable[..., list[EvalLog]]:
         return eval(tasks, model=model, log_dir=str(tmp_path / "logs"), display="none", **kwargs)
 
     return run
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An S3 client whose bucket "runs" is served on this machine."""
+    boto3, s3fs = pytest.importorskip("boto3"), pytest.importorskip("s3fs")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="runs")
+    yield client
+    server.stop()
+    s3fs.S3FileSystem.clear_instance_cache()  # it would ask this server again in the next test
 
 
 def metrics_of(log: EvalLog, scorer: str = "curate_judge") -> dict[str, float]:

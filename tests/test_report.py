@@ -736,28 +736,14 @@ def test_without_the_extra_the_command_says_how_to_get_it(whole, monkeypatch, ca
 
 
 @pytest.mark.server
-def test_logs_in_a_bucket_are_read_as_from_a_folder(whole, monkeypatch) -> None:
-    moto_server = pytest.importorskip("moto.server")
-    boto3 = pytest.importorskip("boto3")
-    server = moto_server.ThreadedMotoServer(port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        bucket = boto3.client("s3")
-        bucket.create_bucket(Bucket="runs")
-        (path,) = whole.iterdir()
-        bucket.upload_file(str(path), "runs", f"folder/{path.name}")
-        bucket.put_object(Bucket="runs", Key="folder/broken.eval", Body=b"nothing")
-        read = read_logs(["s3://runs/folder"])
-        assert [row.value for row in read.rows] == [row.value for row in read_logs([str(whole)]).rows]
-        assert [item.path.rpartition("/")[2] for item in read.left_out] == ["broken.eval"]
-        assert len(read_logs([f"s3://runs/folder/{path.name}"]).rows) == 20
-    finally:
-        server.stop()
+def test_logs_in_a_bucket_are_read_as_from_a_folder(whole, bucket) -> None:
+    (path,) = whole.iterdir()
+    bucket.upload_file(str(path), "runs", f"folder/{path.name}")
+    bucket.put_object(Bucket="runs", Key="folder/broken.eval", Body=b"nothing")
+    read = read_logs(["s3://runs/folder"])
+    assert [row.value for row in read.rows] == [row.value for row in read_logs([str(whole)]).rows]
+    assert [item.path.rpartition("/")[2] for item in read.left_out] == ["broken.eval"]
+    assert len(read_logs([f"s3://runs/folder/{path.name}"]).rows) == 20
 
 
 @pytest.mark.browser

@@ -12,34 +12,19 @@ from curate_inspect.cli import main
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture
-def bucket(monkeypatch) -> str:
-    moto_server = pytest.importorskip("moto.server")
-    boto3 = pytest.importorskip("boto3")
-    server = moto_server.ThreadedMotoServer(port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    boto3.client("s3").create_bucket(Bucket="runs")
-    yield "s3://runs"
-    server.stop()
-
-
 def inspect_eval(log_dir: str, folder: Path) -> None:
     command = [sys.executable, "-m", "inspect_ai", "eval", "curate_inspect/curate", "-T", "per_category=1"]
     command += ["--model", "curate/forgetful", "--model-role", "grader=curate/judge", "--log-dir", log_dir, "--display", "none"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
 
 
-def test_a_run_in_a_bucket_is_reported_as_a_local_one(bucket: str, tmp_path: Path) -> None:
-    inspect_eval(f"{bucket}/study", tmp_path)
+@pytest.mark.usefixtures("bucket")
+def test_a_run_in_a_bucket_is_reported_as_a_local_one(tmp_path: Path) -> None:
+    inspect_eval("s3://runs/study", tmp_path)
     inspect_eval(str(tmp_path / "study"), tmp_path)
-    (info,) = list_eval_logs(f"{bucket}/study")
+    (info,) = list_eval_logs("s3://runs/study")
     assert info.name.startswith("s3://runs/study/")
-    for logs, out in ((f"{bucket}/study", "remote"), (str(tmp_path / "study"), "local")):
+    for logs, out in (("s3://runs/study", "remote"), (str(tmp_path / "study"), "local")):
         assert main(["report", logs, "--out", str(tmp_path / out)]) == 0
     remote, local = ((tmp_path / out / "results.csv").read_text(encoding="utf-8") for out in ("remote", "local"))
     assert remote == local
