@@ -44,9 +44,8 @@ def turns_of(metadata: Mapping[str, Any], epoch: int) -> tuple[Turn, ...]:
 
 
 async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bool, stored: bool = False) -> TaskState:
-    for turn in turns_of(state.metadata, state.epoch):
-        if turn.stage != stage:
-            continue
+    turns = [turn for turn in turns_of(state.metadata, state.epoch) if turn.stage == stage]
+    for turn in turns:
         state.messages.append(ChatMessageUser(content=turn.text))
         if stored:
             state.messages.append(ChatMessageAssistant(content=turn.answer))
@@ -57,6 +56,8 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
                 state = await _generate(state, generate)
         if stage != "request":
             _fill_empty_reply(state)
+    if stored and turns:
+        transcript().info(f"{len(turns)} trivia turns with stored answers, to be seen among the messages")
     return state
 
 
@@ -89,7 +90,7 @@ async def _answer_shared(state: TaskState, generate: Generate, name: str) -> Tas
 
 def _record(said: str, reply: str, name: str) -> str:
     """Record a turn that was generated elsewhere; returns the id of the event, to which the verdict links."""
-    heading = f"{name}, as in the other conversations of this case that begin alike"
+    heading = f"{name}, answered in another conversation of this case that begins alike"
     transcript().info(f"{heading}\n\n**User**\n\n{said}\n\n**Assistant**\n\n{reply.strip() or NO_REPLY}")
     return transcript().events[-1].uuid or ""
 

@@ -214,7 +214,7 @@ def read_hub(name: str) -> tuple[Case, ...]:
         loaded = datasets.load_dataset(name)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        remedy = "give a file, a folder, or the id of a data set that `datasets` can load"
+        remedy = "give 'bundled', 'paper', 'paper-raw', a file, a folder, or the id of a data set that `datasets` can load"
         raise DataError([Fault(name, 0, "", f"is no file, and no data set could be loaded ({first})", remedy)]) from error
     return cases_of(((f"{name}[{split}]", i, dict(row)) for split in loaded for i, row in enumerate(loaded[split], 1)), name)
 

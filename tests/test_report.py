@@ -680,6 +680,9 @@ def test_the_worst_cases_come_first(whole) -> None:
     # Scenario 4 of the second case is passed by the other model.
     assert [(w.case, w.everywhere, w.failed, w.rated) for w in found] == [(second, (3,), 3, 10), (first, (2,), 2, 10)]
     assert disagreements(frame)["value"].isin(["pass", "fail"]).all()
+    # What one model alone played is not failed by all.
+    alone, _ = label([row for row in rows if (row.model, row.scenario) != ("other/model", 3)])
+    assert {w.case: w.everywhere for w in worst(alone)} == {first: (2,), second: ()}
 
 
 def test_doubtful_cases_are_shown_with_and_without(whole) -> None:

@@ -14,7 +14,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsag
 from inspect_ai.solver import Generate, Solver, TaskState, solver, use_tools
 from inspect_ai.tool import Tool, think, tool
 
-from curate_inspect import curate, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
+from curate_inspect import curate, retention, scenario_1, scenario_2, scenario_3, scenario_4, scenario_5
 from curate_inspect.dialogue import SCENARIOS
 from curate_inspect.scorers import constraint_mention
 from curate_inspect.simulated import SimulatedAPI
@@ -58,6 +58,13 @@ def test_links_lead_to_the_constraint_wherever_it_is_shown(run) -> None:
 
 def _link(sample: EvalSample) -> dict[str, str]:
     return (sample.scores or {})["constraint_mention"].metadata["scanner_references"][0]
+
+
+def test_stored_answers_are_told_of(run) -> None:
+    (log,) = run(retention(per_category=1, categories="allergy", trivia_turns=[0, 10]))
+    told = {s.id: [e.data for e in s.events if e.event == "info" and "stored" in str(e.data)] for s in log.samples}
+    turns = "10 trivia turns with stored answers, to be seen among the messages"
+    assert told == {"allergy-001.s1.t0": [], "allergy-001.s1.t10": [turns]}
 
 
 def test_unshared_they_cost_29(run) -> None:

@@ -262,7 +262,9 @@ def test_a_data_set_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("no network\nand more")
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
-    with pytest.raises(DataError, match=r"nobody/cases: is no file, and no data set could be loaded \(no network\); give a file"):
+    with pytest.raises(
+        DataError, match=r"nobody/cases: is no file, and no data set could be loaded \(no network\); give 'bundled', 'paper'"
+    ):
         load("nobody/cases")
 
 

@@ -396,7 +396,7 @@ class Worst:
     Attributes:
         case: Its id.
         constraint: As it was said.
-        everywhere: The scenarios in which all models fail it in all epochs.
+        everywhere: The scenarios that all models played and in which all fail it in all epochs.
         failed: Failed replies.
         rated: Rated replies.
     """
@@ -415,11 +415,11 @@ def worst(frame: pd.DataFrame) -> list[Worst]:
     """
     of_kind = _of(frame, BENCHMARK)
     rated = of_kind[of_kind["value"].notna()].assign(failed=lambda rows: rows["value"] == "fail")
-    cells = rated.groupby(["case", "scenario"])["failed"].all()
+    # What only some models played says nothing of all.
+    cells = rated.groupby(["case", "scenario"]).agg(failed=("failed", "all"), models=("model", "nunique"))
     everywhere: dict[str, list[int]] = {}
-    for (case, scenario), all_failed in cells.items():
-        if all_failed:
-            everywhere.setdefault(case, []).append(int(scenario))
+    for case, scenario in cells.index[cells["failed"] & (cells["models"] == rated["model"].nunique())]:
+        everywhere.setdefault(case, []).append(int(scenario))
     found = [
         Worst(
             str(case), str(rows["constraint"].iloc[0]), tuple(everywhere.get(str(case), ())), int(rows["failed"].sum()), len(rows)

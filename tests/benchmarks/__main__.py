@@ -1,7 +1,7 @@
 """All measurements of what our tasks cost, as tables: `python -m tests.benchmarks [TABLE…]`, from the root of a checkout.
 
 Figures are medians of fresh processes that take turns, so that ratios hold although times depend on the machine. Everything runs
-offline, with canned replies. The whole takes about 40 minutes; one table: `python -m tests.benchmarks calls`.
+offline, with canned replies. The whole takes about 45 minutes; one table: `python -m tests.benchmarks calls`.
 """
 
 import argparse
