@@ -61,6 +61,8 @@ def test_kappa_where_nothing_can_be_said() -> None:
     assert math.isnan(cohens_kappa([("pass", "pass")] * 5))
     assert all(map(math.isnan, kappa_interval([], [])))
     assert all(map(math.isnan, kappa_interval([("pass", "pass")] * 5, list("abcde"))))
+    # Half of the draws have one example twice, and no kappa.
+    assert kappa_interval([("pass", "pass"), ("fail", "fail")], ["a", "b"]) == (1, 1)
 
 
 def test_the_interval_against_another_bootstrap() -> None:
@@ -176,6 +178,26 @@ def test_several_raters(run: Any, tmp_path: Path) -> None:
     assert figures["human_2_kappa"] == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
     assert figures["human_2_agreement"] == pytest.approx(np.mean([a == b for a, b in pairs]))
     assert "kappa" not in figures
+    # By category, the first alone.
+    own = [i for i in range(40) if example(i)["category"] == "allergy"]
+    assert figures["category_allergy"] == pytest.approx(np.mean([first[i][0] == first[i][1] for i in own]))
+
+
+def test_a_score_says_what_the_judge_and_the_raters_said(run: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "examples.jsonl", [example(0, human_1=1, human_2=2)])
+    answer = {"explanation": "It wavers.", "rating": 1, "ambiguity_factor": "evading_question"}
+    (log,) = run(judge_agreement(path), Counting(lambda messages: json.dumps(answer)).model)
+    score = log.samples[0].scores["agreement_score"]
+    assert (score.value, score.answer) == ("ambiguous", "ambiguous")
+    assert score.explanation == "It wavers.\n\nKnown — human_1: ambiguous, human_2: pass."
+    assert score.metadata == {"rating": 1, "factor": "evading_question", "rubric": "consideration 1"}
+
+
+def test_an_empty_reply_is_put_to_the_judge_as_empty(run: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "examples.jsonl", [example(0, rating=1, reply="")])
+    model = Counting(lambda messages: json.dumps({"explanation": "Nothing.", "rating": 1}))
+    run(judge_agreement(path), model.model)
+    assert "The assistant's answer:\n| \n\n" in model.calls[0][1]
 
 
 def test_epochs_count_as_further_ratings(run: Any, tmp_path: Path) -> None:
