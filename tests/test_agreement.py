@@ -61,8 +61,16 @@ def test_kappa_where_nothing_can_be_said() -> None:
     assert math.isnan(cohens_kappa([("pass", "pass")] * 5))
     assert all(map(math.isnan, kappa_interval([], [])))
     assert all(map(math.isnan, kappa_interval([("pass", "pass")] * 5, list("abcde"))))
-    # Half of the draws have one example twice, and no kappa.
-    assert kappa_interval([("pass", "pass"), ("fail", "fail")], ["a", "b"]) == (1, 1)
+
+
+def test_draws_without_a_kappa_are_left_out_of_the_interval() -> None:
+    """Those that have one label alone; the interval is numpy's over other draws."""
+    pairs = [("pass", "pass")] * 3 + [("fail", "fail"), ("pass", "fail")]
+    rows = np.random.default_rng(1).integers(len(pairs), size=(4000, len(pairs)))
+    kappas = [cohens_kappa([pairs[i] for i in row]) for row in rows]
+    assert np.isnan(kappas).any()
+    expected = np.nanpercentile(kappas, [2.5, 97.5], method="nearest")
+    assert kappa_interval(pairs, list("abcde")) == pytest.approx(tuple(expected))
 
 
 def test_the_interval_against_another_bootstrap() -> None:
