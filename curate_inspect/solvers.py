@@ -57,7 +57,7 @@ async def _play(state: TaskState, generate: Generate, stage: Stage, *, share: bo
         if stage != "request":
             _fill_empty_reply(state)
     if stored and turns:
-        transcript().info(f"{len(turns)} trivia turns with stored answers, to be seen among the messages")
+        transcript().info(f"{len(turns)} {stage} turns with stored answers, to be seen among the messages")
     return state
 
 
